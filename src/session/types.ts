@@ -1,0 +1,124 @@
+// What the transport may ask of Sessions: the words that `routes/` and the page behind it share. Times are ISO 8601.
+
+import type { Decision, ThinkingLevel } from "../engine/ports.js";
+import type { OmniMessage } from "../protocol/message.js";
+import type { RequestError, StopReason, TokenCounts, ToolCallPayload } from "../protocol/payloads.js";
+
+export const APPROVAL_MODES = ["always-ask", "read-only", "allow-all"] as const;
+export type ApprovalMode = (typeof APPROVAL_MODES)[number];
+
+export type SessionState = "idle" | "running" | "compacting";
+
+export interface SessionView {
+  sessionId: string;
+  provider: string;
+  modelId: string;
+  workspace: string;
+  approvalMode: ApprovalMode;
+  thinkingLevel: ThinkingLevel;
+  title: string | null;
+  state: SessionState;
+  createdAt: string;
+  lastActiveAt: string;
+  archived: boolean;
+  pendingApprovals: number;
+  queued: number;
+  usage: TokenCounts & { costUsd?: number };
+  parentSessionId?: string;
+}
+
+/** Whose a Session is: a token's name (or the hash of a bare secret); null while no token is configured. */
+export type Owner = string | null;
+
+export interface CreateSession {
+  provider?: string;
+  modelId?: string;
+  workspace?: string;
+  approvalMode?: ApprovalMode;
+  thinkingLevel?: ThinkingLevel;
+  systemPrompt?: string;
+  title?: string;
+  maxTurns?: number;
+  tools?: string[];
+  allowOutsideWorkspace?: boolean;
+}
+
+export interface PatchSession {
+  title?: string | null;
+  approvalMode?: ApprovalMode;
+  thinkingLevel?: ThinkingLevel;
+  archived?: boolean;
+}
+
+export type InputPart =
+  | { type: "text"; text: string }
+  | { type: "image_url"; imageUrl: string }
+  | { type: "file"; fileName: string; dataUrl: string };
+export type Input = string | InputPart[];
+
+export interface TaskView {
+  taskId: string;
+  state: "queued" | "running" | "ended";
+  status?: StopReason;
+  error?: RequestError;
+  startedAt?: string;
+  endedAt?: string;
+}
+
+export interface ApprovalView {
+  sessionId: string;
+  toolCall: OmniMessage<ToolCallPayload>;
+  origin?: string[];
+  requestedAt: string;
+  expiresAt?: string;
+}
+
+/** A Decision as a client gives it. */
+export type ClientDecision = Pick<Decision, "decision" | "reason">;
+
+export interface ModelView {
+  provider: string;
+  modelId: string;
+  protocol: string;
+  contextWindow: number;
+  vision: boolean;
+  available: boolean;
+  reason?: string;
+}
+
+/** Codes with which the session layer refuses. `src/http/errors.ts` maps each to a status. */
+export type SessionRefusal =
+  | "invalid_request"
+  | "unknown_model"
+  | "model_unavailable"
+  | "workspace_not_found"
+  | "workspace_missing"
+  | "not_allowed"
+  | "session_not_found"
+  | "task_in_progress"
+  | "task_not_found"
+  | "approval_not_found"
+  | "approval_already_decided"
+  | "images_not_supported"
+  | "file_not_supported"
+  | "unsupported"
+  | "too_many_sessions"
+  | "too_many_tasks"
+  | "storage_failed"
+  | "shutting_down";
+
+/** A page of history: `lines` are Trace records as stored (JSON, one object each), from ordinal `first` on. */
+export interface HistoryPage {
+  records: { ordinal: number; json: string }[];
+  cursor: string;
+  live?: { fragments: OmniMessage[] };
+  children?: Record<string, number>;
+  nextBefore?: number;
+}
+
+export interface HistoryQuery {
+  limit?: number;
+  before?: number;
+  after?: number;
+  context?: "current";
+}
