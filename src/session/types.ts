@@ -1,8 +1,11 @@
 // What the transport may ask of Sessions: the words that `routes/` and the page behind it share. Times are ISO 8601.
 
+import type { Readable } from "node:stream";
+import type { Sink, Subscription } from "../channel/subscription.js";
 import type { Decision, ThinkingLevel } from "../engine/ports.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { RequestError, StopReason, TokenCounts, ToolCallPayload } from "../protocol/payloads.js";
+import type { Result } from "../result.js";
 
 export const APPROVAL_MODES = ["always-ask", "read-only", "allow-all"] as const;
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
@@ -121,4 +124,55 @@ export interface HistoryQuery {
   before?: number;
   after?: number;
   context?: "current";
+}
+
+/** One Session in memory, as the transport uses it. */
+export interface HostedSession {
+  readonly id: string;
+  view(): SessionView;
+  patch(change: PatchSession): Promise<Result<SessionView, SessionRefusal>>;
+  /**
+   * Starts a Task. Resolves once its Prompt is recorded. `onAssigned` is called in the same tick in which the Task
+   * takes the Session, before any of its messages: a stream opened in it misses none of them.
+   */
+  submit(
+    input: Input,
+    options: {
+      thinkingLevel?: ThinkingLevel;
+      whenBusy?: "reject" | "queue" | "steer" | "interrupt";
+      onAssigned?: (task: { taskId: string; queued: number }) => void;
+    },
+  ): Promise<Result<{ taskId: string; queued: number }, SessionRefusal>>;
+  task(taskId: string): TaskView | undefined;
+  approvals(): ApprovalView[];
+  /** Resolves once the decision is in the Trace. */
+  decide(toolCallId: string, decision: ClientDecision): Promise<Result<void, SessionRefusal>>;
+  /** @returns false when nothing was running. */
+  abort(options: { clearQueue?: boolean }): boolean;
+  history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>>;
+  /** The Trace as stored, byte for byte, all its files in order. */
+  openTrace(): Readable;
+  /**
+   * Subscribes a reader to the Channel. With `untilTask` the stream ends after the `task_state` that ends that Task
+   * (at once, with that one event, when it is over already).
+   */
+  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription;
+}
+
+/** All Sessions of this process, seen by owner: another's Session does not exist. */
+export interface SessionHost {
+  create(request: CreateSession, owner: Owner): Promise<Result<HostedSession, SessionRefusal>>;
+  list(
+    query: { limit: number; cursor?: string; archived: boolean; parent?: string },
+    owner: Owner,
+  ): Promise<Result<{ sessions: SessionView[]; nextCursor?: string }, SessionRefusal>>;
+  find(id: string, owner: Owner): Promise<HostedSession | undefined>;
+  /** @returns false when there is no such Session. */
+  remove(id: string, owner: Owner): Promise<boolean>;
+  models(): { models: ModelView[]; defaultModel: { provider: string; modelId: string } };
+  /** Subscribes a reader to `session_created`, `session_updated` and `session_deleted` of one owner. */
+  followEvents(sink: Sink, owner: Owner): Subscription;
+  /** True once the data directory takes writes and nothing is being drained. */
+  ready(): Promise<boolean>;
+  readonly draining: boolean;
 }
