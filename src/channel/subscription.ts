@@ -1,17 +1,21 @@
-// A reader of a Channel.
+// A reader of a Channel, seen from both its sides: where the bytes go, and what the one who opened it holds.
 
-/** Where a Subscription writes: one HTTP response, or a test's list. */
+/** Where a Channel writes: one HTTP response, or a test's list. Its callbacks never run inside its own calls. */
 export interface Sink {
   /** `chunked`: chunks arrive already framed for HTTP/1.1; `plain`: the bare event bytes. */
   readonly framing: "chunked" | "plain";
-  /** @returns false when the reader is behind and `onDrain` should be awaited; the bytes are taken either way. */
+  /**
+   * Takes whole frames. The buffer is shared between readers and must not be changed.
+   * @returns false when the reader is behind; the bytes are taken either way, once.
+   */
   write(bytes: Uint8Array): boolean;
   /** Bytes handed over that the kernel has not taken. */
   readonly queuedBytes: number;
+  /** Sets what is called each time the queue has emptied after `write` returned false. */
   onDrain(resume: () => void): void;
-  /** Called once, when the reader is gone for whatever cause. */
+  /** Sets what is called once, when the reader is gone for whatever cause, `end` and `destroy` included. */
   onClose(closed: () => void): void;
-  /** Ends the stream in order. */
+  /** Ends the stream in order, after what was written. */
   end(): void;
   /** Drops the connection. */
   destroy(): void;
@@ -21,3 +25,23 @@ export interface Subscription {
   /** Ends the stream from this side; safe to call twice. */
   close(): void;
 }
+
+/** How things stand at the head: JSON of server events, the `task_state` first, then the open approvals. */
+export interface Snapshot {
+  readonly events: readonly string[];
+  /** What this reader follows is over: its stream ends after these. */
+  readonly over?: boolean;
+}
+
+export interface SubscribeOptions {
+  /** Where the reader was. Hostile input; empty or absent is a fresh connection. */
+  readonly lastEventId?: string;
+  /** Describes the head when it is called: at once, or later when the reader reaches the head. */
+  readonly snapshot: () => Snapshot;
+  /** The stream ends after an announced event with such a tag. */
+  readonly endsAt?: (tag: string) => boolean;
+  /** The reconnection time that the first event tells the client; 1000 unless given. */
+  readonly retryMs?: number;
+}
+
+export type ResyncReason = "evicted" | "other_epoch" | "not_reached" | "not_an_id" | "slow_reader";

@@ -1,0 +1,149 @@
+// A Session's stream: one publisher, any number of readers, each at its own place in one ring.
+//
+// Invariants: publishing never waits for a reader; a message is framed once; what is due in one turn of the event loop
+// goes out as one buffer, shared by all readers at the same place; ids have no holes.
+
+import { formatEventId } from "./event-id.js";
+import { EventRing, type Place } from "./event-ring.js";
+import { messageFrame, serverEventFrame } from "./frame.js";
+import type { HeartbeatWheel } from "./heartbeat.js";
+import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
+import type { ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+
+/** What an operator may want to count or log. */
+export type ChannelStat =
+  | { readonly name: "resync_required"; readonly reason: ResyncReason }
+  /** A reader that took nothing for a minute was disconnected. */
+  | { readonly name: "reader_dropped" }
+  /** A reader's stream was cut off by a fault on our side. */
+  | { readonly name: "reader_failed"; readonly error: unknown };
+
+export interface ChannelOptions {
+  /** This life of the Channel. Without it there are no ids and no messages, only announcements. */
+  readonly epoch?: number;
+  readonly maxEvents: number;
+  readonly maxBytes: number;
+  /** One for the whole process. */
+  readonly heartbeat: HeartbeatWheel;
+  /** Runs a flush once the present turn is over. */
+  readonly schedule?: (flush: () => void) => void;
+  /** Must not throw. */
+  readonly onStat?: (stat: ChannelStat) => void;
+}
+
+export class Channel {
+  readonly #ring: EventRing;
+  readonly #epoch: number | undefined;
+  readonly #feed: Feed;
+  readonly #schedule: (flush: () => void) => void;
+  readonly #subscribers = new Set<Subscriber>();
+  readonly #flush = () => {
+    this.#isScheduled = false;
+    this.#deliver();
+  };
+  /** Every reader that keeps up has what comes before. */
+  #flushed: Place;
+  #isScheduled = false;
+  #isEnded = false;
+  #farewell: Uint8Array | undefined;
+
+  constructor(options: ChannelOptions) {
+    this.#ring = new EventRing(options);
+    this.#epoch = options.epoch;
+    this.#flushed = this.#ring.end;
+    this.#schedule = options.schedule ?? setImmediate;
+    const onStat = options.onStat ?? (() => {});
+    const channel = this;
+    this.#feed = {
+      ring: this.#ring,
+      epoch: options.epoch,
+      heartbeat: options.heartbeat,
+      get isEnded() {
+        return channel.#isEnded;
+      },
+      get farewell() {
+        return channel.#farewell;
+      },
+      onResync: (reason) => onStat({ name: "resync_required", reason }),
+      onDropped: () => onStat({ name: "reader_dropped" }),
+      onFailed: (error) => onStat({ name: "reader_failed", error }),
+      onLeft: (subscriber) => this.#subscribers.delete(subscriber),
+    };
+  }
+
+  /** The id of the newest message; `<epoch>-0` before the first. */
+  get headId(): string {
+    return this.#idOf(this.#ring.lastSeq);
+  }
+
+  get subscribers(): number {
+    return this.#subscribers.size;
+  }
+
+  /**
+   * Appends one OmniMessage, already one line of JSON.
+   * @returns its id.
+   */
+  publish(json: string): string {
+    const id = this.#idOf(this.#ring.lastSeq + 1);
+    this.#ring.append(messageFrame(id, json));
+    this.#appended();
+    return id;
+  }
+
+  /**
+   * Appends one server event, already one line of JSON: without a number, delivered at its place to those who are
+   * connected, never replayed to one who connects later. `tag` is what `endsAt` sees.
+   */
+  announce(json: string, tag?: string): void {
+    this.#ring.note(serverEventFrame(json), tag);
+    this.#appended();
+  }
+
+  /**
+   * Lets a reader follow: the gap since `lastEventId` or `resync_required`, the snapshot, then whatever comes.
+   * The first bytes are written before this returns. The caller's state must agree with what it has published, here and
+   * whenever the event loop turns: that is when `snapshot` is asked. A fault in it ends this stream only.
+   */
+  subscribe(sink: Sink, options: SubscribeOptions): Subscription {
+    const subscriber = new Subscriber(this.#feed, sink, options);
+    this.#subscribers.add(subscriber);
+    subscriber.open();
+    return subscriber;
+  }
+
+  /**
+   * Ends every stream once it has all there is, `final` (JSON of a server event) last. One who subscribes later gets
+   * the gap, the snapshot and `final`, and the end.
+   */
+  end(final?: string): void {
+    if (this.#isEnded) return;
+    if (final !== undefined) this.announce(final);
+    this.#isEnded = true;
+    this.#farewell = final === undefined ? undefined : serverEventFrame(final);
+    this.#deliver();
+  }
+
+  #idOf(seq: number): string {
+    if (this.#epoch === undefined) throw new Error("a Channel without an epoch has no ids");
+    return formatEventId(this.#epoch, seq);
+  }
+
+  #appended(): void {
+    // A burst larger than the ring: those who keep up are served before it goes.
+    if (!this.#ring.trim(this.#flushed)) {
+      this.#deliver();
+      this.#ring.trim(this.#flushed);
+    }
+    if (this.#isScheduled || this.#subscribers.size === 0) return;
+    this.#isScheduled = true;
+    this.#schedule(this.#flush);
+  }
+
+  #deliver(): void {
+    this.#flushed = this.#ring.end;
+    if (this.#subscribers.size === 0) return;
+    const shared: SharedBatches = new Map();
+    for (const subscriber of this.#subscribers) subscriber.deliver(shared);
+  }
+}

@@ -1,0 +1,143 @@
+// What a Channel delivers and replays: the latest OmniMessages by their numbers, and between them the server events,
+// which have no number. Both live in one order; a reader is a Place in it.
+//
+// Invariants: numbers have no holes; the newest message is always kept, whatever its size; at most `maxEvents` messages
+// and as many notes, `maxBytes` UTF-8 bytes of frames in all; an entry of the current loop turn is never evicted before
+// the readers that keep up have it (`trim` says when they must be served first).
+
+import { type FramedBytes, framed } from "./frame.js";
+import { SlidingWindow } from "./sliding-window.js";
+
+/** What comes next for a reader: the message `seq`, unless the note `note` stands before it. */
+export interface Place {
+  readonly seq: number;
+  readonly note: number;
+}
+
+/** Consecutive entries as they go out in one write. */
+export interface Batch extends FramedBytes {
+  readonly from: Place;
+  readonly to: Place;
+  /** The last entry is the one after which the reader's stream ends. */
+  readonly isLast: boolean;
+}
+
+/** A server event in its place. */
+interface Note {
+  readonly frame: Uint8Array;
+  readonly tag: string | undefined;
+  /** The number of the message it comes after. */
+  readonly after: number;
+}
+
+/** A reader that catches up gets pieces of this size: enough to be cheap, little enough to hold per reader. */
+const BATCH_BYTES = 65_536;
+
+export class EventRing {
+  readonly #messages = new SlidingWindow<Uint8Array>(1);
+  readonly #notes = new SlidingWindow<Note>(0);
+  readonly #maxEvents: number;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  constructor(limits: { maxEvents: number; maxBytes: number }) {
+    this.#maxEvents = Math.max(1, limits.maxEvents);
+    this.#maxBytes = limits.maxBytes;
+  }
+
+  /** The number of the newest message, 0 before the first. */
+  get lastSeq(): number {
+    return this.#messages.end - 1;
+  }
+
+  /** The place after everything. */
+  get end(): Place {
+    return { seq: this.#messages.end, note: this.#notes.end };
+  }
+
+  /** Appends the frame of the message `lastSeq + 1`. Follow with `trim`. */
+  append(frame: Uint8Array): void {
+    this.#messages.push(frame);
+    this.#bytes += frame.length;
+  }
+
+  /** Appends the frame of a server event. Follow with `trim`. */
+  note(frame: Uint8Array, tag?: string): void {
+    this.#notes.push({ frame, tag, after: this.lastSeq });
+    this.#bytes += frame.length;
+  }
+
+  /**
+   * Evicts the oldest entries until the bounds hold.
+   * @returns false when that would take entries at or after `served`; nothing of those is touched.
+   */
+  trim(served: Place): boolean {
+    while (this.#isOver()) {
+      if (this.#isNoteOldest()) {
+        // The newest entry stays even when it alone is too large: it has not been shown to anyone yet.
+        if (this.#isNewestEntry(this.#notes.first) && this.#messages.size <= 1) break;
+        if (this.#notes.first >= served.note) return false;
+        this.#bytes -= this.#notes.shift().frame.length;
+      } else {
+        if (this.#messages.size <= 1) break;
+        if (this.#messages.first >= served.seq) return false;
+        this.#bytes -= this.#messages.shift().length;
+      }
+    }
+    return true;
+  }
+
+  /** The place from which a reader that has message `seq` goes on. Notes that are older than this call are skipped. */
+  find(seq: number): Place | "evicted" | "not_reached" {
+    if (seq > this.lastSeq) return "not_reached";
+    if (seq + 1 < this.#messages.first) return "evicted";
+    return { seq: seq + 1, note: this.#notes.end };
+  }
+
+  /** True when entries that this place still had before it are gone. */
+  hasPassed(place: Place): boolean {
+    return place.seq < this.#messages.first || place.note < this.#notes.first;
+  }
+
+  /**
+   * The entries from `place` on, at most 64 KB of them (one at least), as one buffer.
+   * @param endsAt cuts the batch after the first note whose tag it accepts.
+   * @returns undefined when nothing comes after `place`.
+   */
+  batchFrom(place: Place, endsAt?: (tag: string) => boolean): Batch | undefined {
+    const frames: Uint8Array[] = [];
+    let { seq, note } = place;
+    let bytes = 0;
+    let isLast = false;
+    while (!isLast) {
+      const next = note < this.#notes.end ? this.#notes.at(note) : undefined;
+      const isNote = next !== undefined && next.after < seq;
+      if (!isNote && seq >= this.#messages.end) break;
+      const frame = isNote ? next.frame : this.#messages.at(seq);
+      if (frames.length > 0 && bytes + frame.length > BATCH_BYTES) break;
+      frames.push(frame);
+      bytes += frame.length;
+      if (isNote) note += 1;
+      else seq += 1;
+      isLast = isNote && next.tag !== undefined && endsAt?.(next.tag) === true;
+    }
+    if (frames.length === 0) return undefined;
+    const { plain, chunked } = framed(frames);
+    return { plain, chunked, from: place, to: { seq, note }, isLast };
+  }
+
+  #isOver(): boolean {
+    return this.#bytes > this.#maxBytes || this.#messages.size > this.#maxEvents || this.#notes.size > this.#maxEvents;
+  }
+
+  #isNewestEntry(note: number): boolean {
+    return note === this.#notes.end - 1 && this.#notes.at(note).after === this.lastSeq;
+  }
+
+  /** Which kind goes next: the older of the two, or the one that is too many. */
+  #isNoteOldest(): boolean {
+    if (this.#notes.size === 0) return false;
+    if (this.#messages.size <= 1 || this.#notes.size > this.#maxEvents) return true;
+    return this.#notes.at(this.#notes.first).after < this.#messages.first;
+  }
+}

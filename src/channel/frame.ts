@@ -1,0 +1,51 @@
+// The bytes of the stream: LF only, no BOM, one `data:` line an event, no event without data.
+// https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
+// HTTP/1.1 chunks are framed here too, so that all readers at one place can share one buffer down to the socket.
+
+/** A heartbeat: a comment and one line feed. A blank line after it would be an empty message to some readers. */
+export const PING = framed([Buffer.from(": ping\n")]);
+
+/** Bytes for both kinds of connection; `plain` is a window into `chunked`. Shared between readers: nobody writes to them. */
+export interface FramedBytes {
+  readonly plain: Uint8Array;
+  readonly chunked: Uint8Array;
+}
+
+/** The frame of one OmniMessage. `json` is one line. */
+export function messageFrame(id: string, json: string): Buffer {
+  return Buffer.from(`id: ${id}\ndata: ${oneLine(json)}\n\n`);
+}
+
+/** The frame of one server event; with `id` only where it is the first of a connection or announces a skip. */
+export function serverEventFrame(json: string, id?: string): Buffer {
+  const idLine = id === undefined ? "" : `id: ${id}\n`;
+  return Buffer.from(`${idLine}event: server_event\ndata: ${oneLine(json)}\n\n`);
+}
+
+/** The line that goes inside the first event of a connection. */
+export function retryLine(retryMs: number): Buffer {
+  return Buffer.from(`retry: ${retryMs}\n`);
+}
+
+/** Joins whole frames into one buffer that is also one HTTP/1.1 chunk. */
+export function framed(frames: readonly Uint8Array[]): FramedBytes {
+  let size = 0;
+  for (const frame of frames) size += frame.length;
+  const head = `${size.toString(16)}\r\n`;
+  const chunked = Buffer.allocUnsafe(head.length + size + 2);
+  let at = chunked.write(head, "latin1");
+  const start = at;
+  for (const frame of frames) {
+    chunked.set(frame, at);
+    at += frame.length;
+  }
+  chunked[at] = 0x0d;
+  chunked[at + 1] = 0x0a;
+  return { plain: chunked.subarray(start, at), chunked };
+}
+
+/** A line break inside would end the event early for every reader; JSON.stringify never makes one. */
+function oneLine(json: string): string {
+  if (json.includes("\n") || json.includes("\r")) throw new Error("an event's JSON must be a single line");
+  return json;
+}

@@ -1,0 +1,214 @@
+// One reader: a Place in the ring and a Sink. Replay, live tail, slow reader and gap are one loop over "what comes after
+// this place"; there is no queue here. A reader that does not read holds its Place, what its Sink queued (64 KB and one
+// batch at most), and nothing else.
+//
+// Invariant: outside its own calls, a Subscriber that is not blocked has everything up to the last flush.
+
+import { formatEventId, parseEventId } from "./event-id.js";
+import type { Batch, EventRing, Place } from "./event-ring.js";
+import { type FramedBytes, framed, PING, retryLine, serverEventFrame } from "./frame.js";
+import type { Heartbeat, HeartbeatWheel } from "./heartbeat.js";
+import type { ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+
+/** What a Subscriber needs of its Channel. */
+export interface Feed {
+  readonly ring: EventRing;
+  /** Undefined when the Channel gives out no ids. */
+  readonly epoch: number | undefined;
+  readonly heartbeat: HeartbeatWheel;
+  /** True once nothing more will come: a reader at the head is done. */
+  readonly isEnded: boolean;
+  /** The Channel's last server event, for one who comes after it. */
+  readonly farewell: Uint8Array | undefined;
+  onResync(reason: ResyncReason): void;
+  onDropped(): void;
+  onFailed(error: unknown): void;
+  /** Called once, when the stream has no further use for the Channel. */
+  onLeft(subscriber: Subscriber): void;
+}
+
+/** Batches of one flush by the number they start at. */
+export type SharedBatches = Map<number, Batch>;
+
+/** `open` → `ending` (the last bytes are with the Sink) → `closed`. */
+type Phase = "open" | "ending" | "closed";
+
+/** A reader may queue this much before it counts as slow. */
+const QUEUE_BYTES = 65_536;
+/** One that took nothing for this long may go. */
+const STALLED_MS = 60_000;
+const DEFAULT_RETRY_MS = 1_000;
+
+export class Subscriber implements Subscription {
+  readonly #feed: Feed;
+  readonly #sink: Sink;
+  readonly #options: SubscribeOptions;
+  readonly #heartbeat: Heartbeat;
+  readonly #farewell: Uint8Array | undefined;
+  #phase: Phase = "open";
+  #place: Place;
+  #isSnapshotDue = true;
+  /** The first event on the connection is still to come. */
+  #isFirst = true;
+  /** Since when the Sink has been full, or ending. */
+  #waitingSince: number | undefined;
+
+  constructor(feed: Feed, sink: Sink, options: SubscribeOptions) {
+    this.#feed = feed;
+    this.#sink = sink;
+    this.#options = options;
+    this.#place = feed.ring.end;
+    this.#farewell = feed.farewell;
+    this.#heartbeat = feed.heartbeat.join(() => this.#beat());
+    sink.onDrain(() => this.#resume());
+    sink.onClose(() => this.#closed());
+  }
+
+  /** Writes the first bytes: the gap or `resync_required`, then the snapshot, as far as the Sink takes them. */
+  open(): void {
+    this.#guarded(() => {
+      const start = this.#startingPlace();
+      if (typeof start === "string") this.#resync(start);
+      else this.#place = start;
+      this.#pump();
+    });
+  }
+
+  /** Delivers what is due. Readers at the same place share their buffers through `shared`. */
+  deliver(shared: SharedBatches): void {
+    if (this.#waitingSince === undefined) this.#guarded(() => this.#pump(shared));
+  }
+
+  close(): void {
+    if (this.#phase === "open") this.#guarded(() => this.#end());
+  }
+
+  #startingPlace(): Place | ResyncReason {
+    const { ring, epoch } = this.#feed;
+    const { lastEventId } = this.#options;
+    if (!lastEventId || epoch === undefined) return ring.end;
+    const id = parseEventId(lastEventId);
+    if (!id) return "not_an_id";
+    return id.epoch === epoch ? ring.find(id.seq) : "other_epoch";
+  }
+
+  #pump(shared?: SharedBatches): void {
+    const { ring } = this.#feed;
+    while (this.#phase === "open" && this.#waitingSince === undefined) {
+      if (ring.hasPassed(this.#place)) {
+        this.#resync("slow_reader");
+        continue;
+      }
+      const batch = this.#nextBatch(shared);
+      if (batch) {
+        this.#writeBatch(batch);
+      } else if (this.#isSnapshotDue) {
+        this.#writeSnapshot([], this.#isFirst ? this.#headId() : undefined);
+      } else if (this.#feed.isEnded) {
+        if (this.#farewell) this.#write(framed([this.#farewell]));
+        this.#end();
+      } else {
+        return;
+      }
+    }
+  }
+
+  #nextBatch(shared: SharedBatches | undefined): Batch | undefined {
+    const { endsAt } = this.#options;
+    // A stream with an end of its own may have to be cut where the others go on.
+    if (!shared || endsAt) return this.#feed.ring.batchFrom(this.#place, endsAt);
+    const known = shared.get(this.#place.seq);
+    if (known?.from.note === this.#place.note) return known;
+    const batch = this.#feed.ring.batchFrom(this.#place);
+    if (batch) shared.set(this.#place.seq, batch);
+    return batch;
+  }
+
+  #writeBatch(batch: Batch): void {
+    this.#place = batch.to;
+    this.#write(this.#isFirst ? framed([this.#retry(), batch.plain]) : batch);
+    if (batch.isLast) this.#end();
+  }
+
+  /** Says that entries are gone and goes on from the head, with how things stand there. */
+  #resync(reason: ResyncReason): void {
+    this.#place = this.#feed.ring.end;
+    const notice = serverEventFrame(JSON.stringify({ type: "resync_required", reason }), this.#headId());
+    this.#feed.onResync(reason);
+    this.#writeSnapshot([notice], undefined);
+  }
+
+  #writeSnapshot(before: readonly Uint8Array[], id: string | undefined): void {
+    const { events, over } = this.#options.snapshot();
+    this.#isSnapshotDue = false;
+    const frames = [...before, ...events.map((json, index) => serverEventFrame(json, index === 0 ? id : undefined))];
+    if (this.#isFirst) frames.unshift(this.#retry());
+    // With no event to carry it, `retry:` stands alone, without the blank line that would make an empty event of it.
+    if (frames.length === 1 && this.#isFirst) frames.unshift(Buffer.from(": ok\n"));
+    if (frames.length > 0) this.#write(framed(frames));
+    if (over) this.#end();
+  }
+
+  #retry(): Uint8Array {
+    return retryLine(this.#options.retryMs ?? DEFAULT_RETRY_MS);
+  }
+
+  #headId(): string | undefined {
+    const { epoch, ring } = this.#feed;
+    return epoch === undefined ? undefined : formatEventId(epoch, ring.lastSeq);
+  }
+
+  #write(bytes: FramedBytes): void {
+    this.#isFirst = false;
+    this.#heartbeat.touch();
+    const isTaken = this.#sink.write(this.#sink.framing === "chunked" ? bytes.chunked : bytes.plain);
+    // `false` alone only means that the kernel did not take all of it at once.
+    if (!isTaken && this.#sink.queuedBytes > QUEUE_BYTES) this.#waitingSince = this.#feed.heartbeat.now();
+  }
+
+  #resume(): void {
+    if (this.#phase !== "open" || this.#waitingSince === undefined) return;
+    this.#waitingSince = undefined;
+    this.#guarded(() => this.#pump());
+  }
+
+  /** Nothing was written for one heartbeat interval. */
+  #beat(): void {
+    if (this.#waitingSince === undefined) {
+      this.#guarded(() => this.#write(PING));
+      return;
+    }
+    const isStalled = this.#feed.heartbeat.now() - this.#waitingSince >= STALLED_MS;
+    const isLost = this.#phase === "ending" || this.#feed.ring.hasPassed(this.#place);
+    if (!isStalled || !isLost) return;
+    this.#feed.onDropped();
+    this.#sink.destroy();
+    this.#closed();
+  }
+
+  #end(): void {
+    if (this.#phase !== "open") return;
+    this.#phase = "ending";
+    this.#waitingSince = this.#feed.heartbeat.now();
+    this.#sink.end();
+    this.#feed.onLeft(this);
+  }
+
+  #closed(): void {
+    if (this.#phase === "closed") return;
+    if (this.#phase === "open") this.#feed.onLeft(this);
+    this.#phase = "closed";
+    this.#heartbeat.leave();
+  }
+
+  /** What fails for one reader ends that reader's connection and nothing else. */
+  #guarded(step: () => void): void {
+    try {
+      step();
+    } catch (error) {
+      this.#sink.destroy();
+      this.#closed();
+      this.#feed.onFailed(error);
+    }
+  }
+}
