@@ -1,0 +1,136 @@
+// What a Task owes at any moment, as a fold over the Trace's records: the Request whose end is missing, the calls
+// without a decision or an output. From it come the closing records after a crash, in the order of an interrupt.
+
+import {
+  abort,
+  approvalDecision,
+  compactionEnd,
+  emptyTokenCounts,
+  requestEnd,
+  tokenUsage,
+  toolCallOutput,
+} from "../protocol/builders.js";
+import { isCompleteModelMessage, isPayload, isSessionMeta } from "../protocol/guards.js";
+import type { OmniMessage } from "../protocol/message.js";
+import type { CompactionBeginPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
+import { CALL_CUT_OFF, INTERRUPTED } from "./engine-notes.js";
+
+interface OwedCall {
+  decided: boolean;
+  answered: boolean;
+  /** Cut off by an output limit: answered without a question, and only if its Request commits. */
+  cutOff: boolean;
+}
+
+/** Folds records into what is unfinished. Memory: the ids of the last batch. */
+export class Unfinished {
+  #requestOpen = false;
+  #usageRecorded = false;
+  #compaction: CompactionBeginPayload | undefined;
+  #calls = new Map<string, OwedCall>();
+  /** True from a Prompt until the record that ends its Task. */
+  #taskOpen = false;
+
+  push(record: OmniMessage): void {
+    if (record.origin !== undefined && record.origin.length > 0) return;
+    if (isSessionMeta(record)) return;
+    if (isPayload(record, "compaction_begin")) this.#compaction = record.payload;
+    else if (isPayload(record, "compaction_end")) this.#compaction = undefined;
+    else if (this.#compaction !== undefined) return;
+    else if (isPayload(record, "request_begin")) this.#begin();
+    else if (isPayload(record, "token_usage")) this.#usageRecorded = true;
+    else if (isPayload(record, "request_end")) this.#end(record.payload.status, record.payload.retry_in_ms);
+    else if (isPayload(record, "approval_decision")) this.#call(record.payload.tool_call_id, { decided: true });
+    else if (isPayload(record, "abort")) this.#closed();
+    else if (isCompleteModelMessage(record)) this.#message(record);
+  }
+
+  /** True while a Task, a Request, a call or a compaction has no end on record. */
+  get isOpen(): boolean {
+    return this.#taskOpen || this.#requestOpen || this.#compaction !== undefined || this.#owed().length > 0;
+  }
+
+  /** True from `request_begin` until `request_end`. */
+  get requestOpen(): boolean {
+    return this.#requestOpen;
+  }
+
+  /**
+   * The records that close everything: denials, outputs, the tail of an open Request, `abort`.
+   * @param ending how the open Request ended, and the reason in the `abort` event (left out: no `abort`)
+   */
+  closing(at: string, usage: TokenCounts, ending: { status: StopReason; abortReason?: string }): OmniMessage[] {
+    if (!this.isOpen) return [];
+    const due: OmniMessage[] = [];
+    const owed = this.#owed();
+    // Usage and end are adjacent: where only the end is missing it comes first.
+    if (this.#requestOpen && this.#usageRecorded) due.push(requestEnd(at, { status: ending.status }));
+    for (const [tool_call_id, call] of owed) {
+      if (!call.decided) {
+        due.push(approvalDecision(at, { decision: "deny", tool_call_id, decided_by: "abort" }));
+      }
+    }
+    for (const [tool_call_id, call] of owed) {
+      due.push(
+        call.cutOff
+          ? toolCallOutput(at, { output: CALL_CUT_OFF, tool_call_id, stop_reason: "failed" })
+          : toolCallOutput(at, { output: INTERRUPTED, tool_call_id, stop_reason: "aborted" }),
+      );
+    }
+    if (this.#requestOpen && !this.#usageRecorded) {
+      due.push(tokenUsage(at, usage, emptyTokenCounts()), requestEnd(at, { status: ending.status }));
+    }
+    if (this.#compaction !== undefined) {
+      const { reason, mode } = this.#compaction;
+      due.push(compactionEnd(at, { reason, mode, status: "failed" }));
+    }
+    if (ending.abortReason !== undefined) due.push(abort(at, ending.abortReason));
+    return due;
+  }
+
+  #owed(): [string, OwedCall][] {
+    return [...this.#calls].filter(([, call]) => !call.answered && !(call.cutOff && this.#requestOpen));
+  }
+
+  #begin(): void {
+    this.#requestOpen = true;
+    this.#usageRecorded = false;
+    this.#taskOpen = true;
+    this.#calls.clear();
+  }
+
+  #end(status: StopReason, retryInMs: number | undefined): void {
+    this.#requestOpen = false;
+    if (status !== "completed") for (const [id, call] of this.#calls) if (call.cutOff) this.#calls.delete(id);
+    // A committed Request with calls goes on when their outputs are in; a failed one when it announced a retry.
+    this.#taskOpen = status === "completed" ? this.#calls.size > 0 : retryInMs !== undefined;
+  }
+
+  #closed(): void {
+    this.#requestOpen = false;
+    this.#taskOpen = false;
+    this.#calls.clear();
+  }
+
+  #call(id: string, change: Partial<OwedCall>): void {
+    const call = this.#calls.get(id);
+    if (call !== undefined) this.#calls.set(id, { ...call, ...change });
+  }
+
+  #message(record: OmniMessage): void {
+    if (isPayload(record, "tool_call")) {
+      const { tool_call_id, stop_reason } = record.payload;
+      // A call cut by an interruption or a failure is neither decided nor answered.
+      if (stop_reason === undefined) this.#calls.set(tool_call_id, { decided: false, answered: false, cutOff: false });
+      else if (stop_reason === "malformed") {
+        this.#calls.set(tool_call_id, { decided: true, answered: false, cutOff: true });
+      }
+    } else if (isPayload(record, "tool_call_output")) {
+      this.#call(record.payload.tool_call_id, { answered: true });
+    } else if (isPayload(record, "text")) {
+      // The Prompt opens a Task; the notice of max_turns, the only assistant text outside a Request, ends one.
+      if (record.payload.role === "user") this.#taskOpen = true;
+      else if (!this.#requestOpen) this.#taskOpen = false;
+    } else if (isPayload(record, "image_url") || isPayload(record, "inline_data")) this.#taskOpen = true;
+  }
+}
