@@ -1,0 +1,226 @@
+// The Session record: `session.json` beside the Trace, which holds what the Trace does not (owner, mode, title, last
+// epoch). Small and replaced as a whole, so that listing Sessions reads no Trace. Fields that we do not know are kept.
+//
+// A field that is broken takes the value that grants least; a record whose identity is broken counts as missing, and
+// the Session comes back from its Trace.
+
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { THINKING_LEVELS, type ThinkingLevel } from "../engine/ports.js";
+import { emptyTokenCounts } from "../protocol/builders.js";
+import { toLine } from "../protocol/message.js";
+import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "../protocol/payloads.js";
+import { errnoOf, onDisk, StorageError } from "../trace/storage-error.js";
+import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
+import type { TraceLog, TraceStore } from "../trace/trace-store.js";
+import { APPROVAL_MODES } from "./types.js";
+
+const RECORD_FILE = "session.json";
+/** Records that are read at once at start. */
+const READ_CONCURRENCY = 64;
+const UNKNOWN_TIME = "1970-01-01T00:00:00.000Z";
+
+const time = z.iso.datetime({ offset: true }).catch(UNKNOWN_TIME);
+
+export const sessionRecordSchema = z.looseObject({
+  sessionId: z.string().min(1),
+  /** Whose it is; null while no token was configured. Never guessed: a broken owner makes the record broken. */
+  owner: z.string().nullable(),
+  provider: z.string(),
+  modelId: z.string(),
+  /** Absolute path. */
+  workspace: z.string().min(1),
+  /** True for a temporary Workspace of ours, which goes with the last Session that uses it. */
+  ownsWorkspace: z.boolean().catch(false),
+  approvalMode: z.enum(APPROVAL_MODES).catch("always-ask"),
+  thinkingLevel: z.enum(THINKING_LEVELS).catch("default"),
+  title: z.string().nullable().catch(null),
+  maxTurns: z.number().int().optional().catch(undefined),
+  /** Names of the built-in tools to offer; absent: all. A broken list offers none. */
+  tools: z.array(z.string()).optional().catch([]),
+  systemPrompt: z.string().optional().catch(undefined),
+  allowOutsideWorkspace: z.boolean().optional().catch(undefined),
+  createdAt: time,
+  lastActiveAt: time,
+  archived: z.boolean().catch(false),
+  parentSessionId: z.string().optional().catch(undefined),
+  /** The last epoch of the Session's Channel; the next one is larger. */
+  epoch: z.number().int().nonnegative().catch(0),
+  /** Cumulative, children's included. */
+  usage: tokenCountsSchema
+    .extend({ costUsd: z.number().nonnegative().optional() })
+    .catch(() => emptyTokenCounts() as TokenCounts & { costUsd?: number }),
+});
+export type SessionRecord = z.infer<typeof sessionRecordSchema>;
+
+export interface RecordStore {
+  /** @returns undefined when there is no record or it is broken: `recordFromMeta` then makes one from the Trace. */
+  read(sessionId: string): Promise<SessionRecord | undefined>;
+  /** The records of many Sessions, in the order of the ids; undefined as in `read`. Opens no Trace. */
+  readAll(sessionIds: readonly string[]): Promise<(SessionRecord | undefined)[]>;
+  /**
+   * Resolves when the record, or a later one of the same Session, is in place of the old. Rejects with StorageError,
+   * also when the Session's folder is gone; the old record is then as it was.
+   */
+  write(record: SessionRecord): Promise<void>;
+}
+
+export interface RecordStoreOptions {
+  traces: Pick<TraceStore, "folder">;
+  fs?: TraceFs;
+  fsync: FsyncPolicy;
+  log: TraceLog;
+}
+
+export function createRecordStore({ traces, fs = diskFs, fsync, log }: RecordStoreOptions): RecordStore {
+  const writers = new Map<string, LatestWriter>();
+  const pathOf = (sessionId: string) => join(traces.folder(sessionId), RECORD_FILE);
+  const read = (sessionId: string) => readRecord(fs, pathOf(sessionId), sessionId, log);
+  return {
+    read,
+    readAll: (sessionIds) => mapBounded(sessionIds, READ_CONCURRENCY, read),
+    write: async (record) => {
+      const { sessionId } = record;
+      let writer = writers.get(sessionId);
+      if (writer === undefined) {
+        writer = new LatestWriter((text) => replaceFile(fs, pathOf(sessionId), text, fsync));
+        writers.set(sessionId, writer);
+      }
+      try {
+        await onDisk("write_failed", "the session record could not be written", () => writer.write(textOf(record)));
+      } finally {
+        if (writer.isIdle && writers.get(sessionId) === writer) writers.delete(sessionId);
+      }
+    },
+  };
+}
+
+/** The record as a file beside a new Trace, for `TraceStore.create`. */
+export const recordFile = (record: SessionRecord): Record<string, string> => ({ [RECORD_FILE]: textOf(record) });
+
+/**
+ * The record of a Session whose own is missing or broken, from the newest `session_meta` of its Trace: asks for
+ * everything, belongs to nobody, and owns a Workspace only where we make temporary ones.
+ */
+export function recordFromMeta(
+  meta: SessionMetaPayload,
+  context: {
+    sessionId: string;
+    createdAt: string;
+    lastActiveAt: string;
+    workspacesFolder: string;
+    usage?: TokenCounts;
+  },
+): SessionRecord {
+  const { sessionId, createdAt, lastActiveAt, workspacesFolder, usage } = context;
+  return {
+    sessionId,
+    owner: null,
+    provider: meta.provider,
+    modelId: meta.model_id,
+    workspace: meta.workspace,
+    ownsWorkspace: dirname(meta.workspace) === workspacesFolder,
+    approvalMode: "always-ask",
+    thinkingLevel: isThinkingLevel(meta.thinking_level) ? meta.thinking_level : "default",
+    title: null,
+    // What the model was offered, less what configured MCP servers add by themselves.
+    tools: meta.tools.map((tool) => tool.name).filter((name) => !name.startsWith("mcp__")),
+    createdAt,
+    lastActiveAt,
+    archived: false,
+    epoch: 0,
+    usage: usage ?? emptyTokenCounts(),
+  };
+}
+
+async function readRecord(
+  fs: TraceFs,
+  path: string,
+  sessionId: string,
+  log: TraceLog,
+): Promise<SessionRecord | undefined> {
+  let text: string;
+  try {
+    text = (await fs.readFile(path)).toString();
+  } catch (error) {
+    const errno = errnoOf(error);
+    if (errno === "ENOENT" || errno === "ENOTDIR") return undefined;
+    throw new StorageError("read_failed", "a session record could not be read", error);
+  }
+  const record = parseSessionRecord(text);
+  // A folder that was copied by hand still tells of the other Session.
+  if (record?.sessionId === sessionId) return record;
+  log.warn({ path }, "session record is broken; it is made again from the trace");
+  return undefined;
+}
+
+/** @returns the record in a file's text, or undefined when it is not one. */
+export function parseSessionRecord(text: string): SessionRecord | undefined {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined; // A damaged file is an expected content; the caller reports it.
+  }
+  const parsed = sessionRecordSchema.safeParse(value);
+  return parsed.success ? parsed.data : undefined;
+}
+
+const textOf = (record: SessionRecord): string => `${toLine(record)}\n`;
+
+const isThinkingLevel = (level: string): level is ThinkingLevel =>
+  (THINKING_LEVELS as readonly string[]).includes(level);
+
+/** Writes whole texts one after the other; of those that wait only the newest is written, and answers for all of them. */
+class LatestWriter {
+  readonly #put: (text: string) => Promise<void>;
+  #running: Promise<void> | undefined;
+  #next: { text: string; done: Promise<void> } | undefined;
+
+  constructor(put: (text: string) => Promise<void>) {
+    this.#put = put;
+  }
+
+  get isIdle(): boolean {
+    return this.#running === undefined && this.#next === undefined;
+  }
+
+  write(text: string): Promise<void> {
+    if (this.#running === undefined) return this.#start(text);
+    if (this.#next !== undefined) {
+      this.#next.text = text;
+      return this.#next.done;
+    }
+    const next = { text, done: Promise.resolve() };
+    next.done = this.#running
+      .catch(() => {}) // Reported to whoever wrote that one.
+      .then(() => {
+        this.#next = undefined;
+        return this.#start(next.text);
+      });
+    this.#next = next;
+    return next.done;
+  }
+
+  #start(text: string): Promise<void> {
+    const running = this.#put(text).finally(() => {
+      if (this.#running === running) this.#running = undefined;
+    });
+    this.#running = running;
+    return running;
+  }
+}
+
+/** Maps in order with at most `limit` at once. */
+async function mapBounded<T, R>(items: readonly T[], limit: number, map: (item: T) => Promise<R>): Promise<R[]> {
+  const results = new Array<R>(items.length);
+  let next = 0;
+  const work = async () => {
+    while (next < items.length) {
+      const i = next++;
+      results[i] = await map(items[i]!);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, work));
+  return results;
+}

@@ -1,0 +1,261 @@
+// The one writer of a Trace. Everything that touches the files passes one serial queue.
+//
+// - A group of records is one write(2): a crash between two would glue the next record onto half of this one.
+// - `length` is the end of what was acknowledged. Whatever goes wrong, the file is cut back to it before anything else
+//   is written; where the cut fails too, the debt is remembered and the next call pays it first.
+// - A record that stands at the end whole but without its line feed is kept (a prefix of a JSON object is never an
+//   object, so it is not half of anything, and a power failure may have cost only the last byte of an acknowledged
+//   one): the missing line feed goes out in front of the next group, in the same write.
+// - The file is opened at the first write and let go after a while without one: Sessions are many, descriptors are not.
+
+import { dirname } from "node:path";
+import type { Clock } from "../clock.js";
+import { Durability } from "./durability.js";
+import { onDisk, StorageError } from "./storage-error.js";
+import type { FsyncPolicy, TraceFile, TraceFs } from "./trace-fs.js";
+import type { TraceLog } from "./trace-store.js";
+
+const IDLE_MS = 30_000;
+
+/** What became durable, told in the same tick and before anything later is written. */
+export interface Committed {
+  readonly path: string;
+  /** Where the first line of the group begins. */
+  readonly offset: number;
+  readonly lines: readonly string[];
+  /** Bytes of each line, its line feed included. */
+  readonly sizes: readonly number[];
+  readonly isNewFile: boolean;
+}
+
+export interface JsonlWriterOptions {
+  fs: TraceFs;
+  clock: Clock;
+  fsync: FsyncPolicy;
+  log: TraceLog;
+  path: string;
+  /** The end of the last good record in the file. */
+  length: number;
+  /** True when that record has no line feed. */
+  isOpen: boolean;
+  /** Folders whose entries are not yet forced to the disk. */
+  unsyncedFolders?: readonly string[];
+  onCommit(committed: Committed): void;
+  /** Takes its turn in the queue after a while without writes. Must not throw. */
+  onIdle(): Promise<void>;
+}
+
+export class JsonlWriter {
+  readonly #options: JsonlWriterOptions;
+  readonly #durability: Durability;
+  #path: string;
+  #length: number;
+  #isOpen: boolean;
+  #file: TraceFile | undefined;
+  /** False until the file is known to end at `#length`. */
+  #isSound = false;
+  /** A new file of a rotation that was refused, which must not be there when the next record is written. */
+  #unwanted: string | undefined;
+  #tail: Promise<unknown> = Promise.resolve();
+  #waiting = 0;
+  #isClosed = false;
+  #cancelIdle = (): void => {};
+
+  constructor(options: JsonlWriterOptions) {
+    this.#options = options;
+    this.#durability = new Durability({ ...options, folders: options.unsyncedFolders ?? [] });
+    this.#path = options.path;
+    this.#length = options.length;
+    this.#isOpen = options.isOpen;
+  }
+
+  /** @see Trace.append */
+  append(lines: readonly string[]): Promise<void> {
+    if (lines.length === 0) return Promise.resolve();
+    return this.enqueue(async () => {
+      const { data, sizes } = encodeLines(lines, this.#isOpen ? "\n" : "");
+      const offset = this.#length + (this.#isOpen ? 1 : 0);
+      await this.#reportFailure("a trace record could not be written", () => this.#write(data));
+      this.#length += data.length;
+      this.#isOpen = false;
+      this.#options.onCommit({ path: this.#path, offset, lines, sizes, isNewFile: false });
+    });
+  }
+
+  /** Begins a new file with these lines; it gets its name, asked for when its turn has come, only when they are in it. */
+  rotate(nextPath: () => string, lines: readonly string[]): Promise<void> {
+    return this.enqueue(async () => {
+      const path = nextPath();
+      const { data, sizes } = encodeLines(lines, "");
+      const file = await this.#reportFailure("a new trace file could not be begun", () => this.#begin(path, data));
+      await this.#letGo();
+      this.#path = path;
+      this.#file = file;
+      this.#isSound = true;
+      this.#length = data.length;
+      this.#isOpen = false;
+      this.#durability.named(dirname(path));
+      this.#options.onCommit({ path, offset: 0, lines, sizes, isNewFile: true });
+    });
+  }
+
+  /** Runs `work` when everything that was called before has ended; nothing is written meanwhile. */
+  enqueue<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#isClosed) return Promise.reject(new StorageError("closed", "the trace is closed"));
+    this.#waiting++;
+    this.#cancelIdle();
+    const run = this.#tail.then(work).finally(() => {
+      this.#waiting--;
+      this.#watchIdle();
+    });
+    this.#tail = run.catch(() => {}); // The caller has the same rejection.
+    return run;
+  }
+
+  /** Goes on at another length, since the file was looked at again. Only inside `enqueue`. */
+  resume(length: number, isOpen: boolean): void {
+    this.#length = length;
+    this.#isOpen = isOpen;
+    this.#isSound = false;
+  }
+
+  /** Ends what was called before, forces it to the disk as the policy says, and closes the file. */
+  async close(): Promise<void> {
+    if (!this.#isClosed) {
+      void this.enqueue(() => this.#letGo()).catch(() => {}); // It never rejects.
+      this.#isClosed = true;
+    }
+    await this.#tail;
+    this.#cancelIdle();
+    this.#durability.stop();
+  }
+
+  async #write(data: Buffer): Promise<void> {
+    const file = await this.#prepare();
+    this.#isSound = false;
+    try {
+      let written = await file.write(data);
+      if (written < data.length) {
+        // Mostly a disk that is just full. Never the rest alone: the whole again, so that the system says why.
+        await file.truncate(this.#length);
+        written = await file.write(data);
+      }
+      mustBeWhole(written, data);
+      await this.#durability.wrote(file);
+      this.#isSound = true;
+    } catch (error) {
+      await this.#cutBack(file);
+      throw error;
+    }
+  }
+
+  /** @returns the open file, which ends at `#length`, with nothing unwanted beside it. */
+  async #prepare(): Promise<TraceFile> {
+    if (this.#unwanted !== undefined) {
+      await this.#options.fs.remove(this.#unwanted);
+      this.#unwanted = undefined;
+    }
+    this.#file ??= await this.#options.fs.openToAppend(this.#path);
+    if (this.#isSound) return this.#file;
+    const { size } = await this.#file.stat();
+    if (size < this.#length) throw new Error(`trace file has ${size} bytes, expected ${this.#length}`);
+    if (size > this.#length) {
+      await this.#file.truncate(this.#length);
+      this.#options.log.warn({ path: this.#path, bytes: size - this.#length }, "cut a torn end off a trace");
+    }
+    this.#isSound = true;
+    return this.#file;
+  }
+
+  async #cutBack(file: TraceFile): Promise<void> {
+    try {
+      await file.truncate(this.#length);
+      this.#isSound = true;
+    } catch (error) {
+      this.#options.log.warn({ err: error, path: this.#path }, "torn end not cut yet; the next write tries again");
+      await this.#close(file);
+    }
+  }
+
+  async #begin(path: string, data: Buffer): Promise<TraceFile> {
+    await this.#prepare();
+    const { fs, fsync } = this.#options;
+    const staged = `${path}.tmp`;
+    let file: TraceFile | undefined;
+    try {
+      file = await fs.create(staged);
+      mustBeWhole(await file.write(data), data);
+      // The bytes before the name, so that a power failure never leaves a file that begins with nothing.
+      if (fsync !== "off") await file.sync();
+      // An error does not say whether the name was given, so from here on it must be taken back.
+      this.#unwanted = path;
+      await fs.rename(staged, path);
+      if (fsync === "always") await fs.syncFolder(dirname(path));
+      this.#unwanted = undefined;
+      return file;
+    } catch (error) {
+      if (file !== undefined) await this.#close(file);
+      await this.#takeBack(staged);
+      throw error;
+    }
+  }
+
+  async #takeBack(staged: string): Promise<void> {
+    const { fs, log } = this.#options;
+    try {
+      await fs.remove(staged);
+      if (this.#unwanted !== undefined) await fs.remove(this.#unwanted);
+      this.#unwanted = undefined;
+    } catch (error) {
+      log.warn({ err: error, path: staged }, "an unfinished trace file stays; the next write removes it");
+    }
+  }
+
+  async #letGo(): Promise<void> {
+    await this.#durability.release();
+    if (this.#file !== undefined) await this.#close(this.#file);
+  }
+
+  async #close(file: TraceFile): Promise<void> {
+    if (this.#file === file) this.#file = undefined;
+    try {
+      await file.close();
+    } catch (error) {
+      this.#options.log.warn({ err: error, path: this.#path }, "closing a trace file failed");
+    }
+  }
+
+  #watchIdle(): void {
+    if (this.#waiting > 0 || this.#file === undefined || this.#isClosed) return;
+    this.#cancelIdle = this.#options.clock.after(IDLE_MS, () => {
+      void this.enqueue(async () => {
+        await this.#letGo();
+        await this.#options.onIdle();
+      }).catch(() => {}); // Neither rejects, and a closed writer has nothing to let go.
+    });
+  }
+
+  async #reportFailure<T>(message: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await onDisk("write_failed", message, work);
+    } catch (error) {
+      this.#options.log.warn({ err: error, path: this.#path }, message);
+      throw error;
+    }
+  }
+}
+
+/** Encodes a group for one write. */
+export function encodeLines(lines: readonly string[], prefix: string): { data: Buffer; sizes: number[] } {
+  const parts = lines.map((line) => {
+    if (line.includes("\n")) throw new Error("a trace record must be one line");
+    return Buffer.from(`${line}\n`);
+  });
+  const sizes = parts.map((part) => part.length);
+  if (prefix !== "") parts.unshift(Buffer.from(prefix));
+  return { data: parts.length === 1 ? parts[0]! : Buffer.concat(parts), sizes };
+}
+
+export function mustBeWhole(written: number, data: Uint8Array): void {
+  if (written < data.length) throw new StorageError("write_failed", `wrote ${written} of ${data.length} bytes`);
+}

@@ -1,0 +1,77 @@
+// What the rest asks of Traces. `jsonl-store` is the implementation on local disk.
+//
+// A record is a JSON object with a known `type` and an object as `payload`, one line of a file. Its ordinal is its
+// place among the good records of the whole Trace, from 0, across the files that compactions begin.
+
+import type { Readable } from "node:stream";
+import type { OmniMessage } from "../protocol/message.js";
+
+export interface TraceRecord {
+  readonly ordinal: number;
+  /** The record as stored, without its line feed: it can be spliced into an answer, byte for byte. */
+  readonly json: string;
+  /** The same, parsed. Only the envelope has been looked at: the payload may be of a type that we do not know. */
+  readonly message: OmniMessage;
+}
+
+/** A range of ordinals, `to` excluded. */
+export interface OrdinalRange {
+  from?: number;
+  to?: number;
+}
+
+/** The append-only record of one Session. */
+export interface Trace {
+  readonly sessionId: string;
+  /** Records that would survive a crash of this process. Grows in the tick in which an append is done. */
+  readonly count: number;
+  /** The ordinal at which the current context begins: its `session_meta`. */
+  readonly contextStart: number;
+  /**
+   * Records a group of lines, each one JSON record without line feed, with a single write: all or none.
+   * Groups are written in the order of the calls. The queue has no bound of its own: whoever has something to say waits.
+   * Rejects with StorageError; what was recorded before is then as it was, and the next call tries again.
+   */
+  append(lines: readonly string[]): Promise<void>;
+  /** Begins a new file, the first of which lines is the `session_meta` of a new context. Takes its turn among appends; all or none. */
+  rotate(firstLines: readonly string[]): Promise<void>;
+  /**
+   * Reads records in order, in batches that hold the event loop for a few milliseconds each. The range is cut to what
+   * is recorded at the time of the first `next`; later appends are not part of it.
+   */
+  read(range?: OrdinalRange): AsyncGenerator<readonly TraceRecord[], void, void>;
+  /** The bytes of all files in order, up to what is recorded now. */
+  openTrace(): Readable;
+  /** Ends what is queued, then lets go of the files. Later appends reject. */
+  close(): Promise<void>;
+}
+
+export interface TraceStore {
+  /** The folder of one Session. Never created by asking. */
+  folder(sessionId: string): string;
+  /**
+   * Makes a new Session's folder with its first records and the files that belong beside them (name to text) in one
+   * step: after a crash at any instant all of it is there or nothing. A `session_meta` after the first record begins
+   * a new file. Batches are taken one at a time, so that a large import costs the memory of one.
+   */
+  create(
+    sessionId: string,
+    records: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
+    beside?: Readonly<Record<string, string>>,
+  ): Promise<Trace>;
+  /** @returns the Trace (the same object while it is open), or undefined when there is none of that id. */
+  open(sessionId: string): Promise<Trace | undefined>;
+  /** The ids of all Sessions that have a folder, in no order. Opens none of them. */
+  list(): Promise<string[]>;
+  /** Deletes a Session's folder. It is gone at once for every reader, and no write under way brings it back. */
+  remove(sessionId: string): Promise<void>;
+  /** @returns whether the data directory takes a write now. */
+  isWritable(): Promise<boolean>;
+  /** Closes every open Trace. */
+  close(): Promise<void>;
+}
+
+/** The part of a logger that is used here; pino fits. */
+export interface TraceLog {
+  warn(details: object, message: string): void;
+}
