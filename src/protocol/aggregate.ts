@@ -46,7 +46,7 @@ export class PartialAggregator {
         name: payload.type === "partial_tool_call" ? payload.name : "",
         toolCallId: "tool_call_id" in payload ? String(payload.tool_call_id) : "",
         content: contentOf(payload),
-        images: undefined,
+        images: payload.type === "partial_tool_call_output" ? payload.images : undefined,
       });
       return undefined;
     }

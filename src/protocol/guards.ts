@@ -13,6 +13,13 @@ const COMPLETE: ReadonlySet<string> = new Set<CompletePayload["type"]>([
   "inline_data",
 ]);
 
+const PARTIAL: ReadonlySet<string> = new Set<PartialPayload["type"]>([
+  "partial_text",
+  "partial_thinking",
+  "partial_tool_call",
+  "partial_tool_call_output",
+]);
+
 const payloadType = (message: OmniMessage): string => String((message.payload as { type?: unknown }).type);
 
 export const isSessionMeta = (message: OmniMessage): message is OmniMessage<SessionMetaPayload> =>
@@ -26,7 +33,7 @@ export const isCompleteModelMessage = (message: OmniMessage): message is Complet
   isModelMessage(message) && COMPLETE.has(payloadType(message));
 
 export const isPartial = (message: OmniMessage): message is OmniMessage<PartialPayload> =>
-  isModelMessage(message) && payloadType(message).startsWith("partial_");
+  isModelMessage(message) && PARTIAL.has(payloadType(message));
 
 /** True for one payload type of the protocol, for example `isPayload(message, "tool_call")`. */
 export function isPayload<T extends (CompletePayload | PartialPayload | EventPayload)["type"]>(

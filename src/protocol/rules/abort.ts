@@ -1,0 +1,72 @@
+// Interrupt: abort is a Task's last message. Before it everything is closed, in this order: model segments, undecided
+// calls (denied by `abort`), outputs, then token_usage and request_end(aborted) where a Request is open.
+
+import { isPartial, isPayload, isSessionMeta } from "../guards.js";
+import type { OmniMessage } from "../message.js";
+import { isUserInput } from "./facts.js";
+import { type Look, type Mode, quote, type Rule } from "./rule.js";
+
+const REASONS: ReadonlySet<unknown> = new Set([
+  "user",
+  "server_restarted",
+  "shutdown",
+  "session_deleted",
+  null,
+  undefined,
+]);
+
+export function abortIsLast(mode: Mode): Rule {
+  let isOver = false;
+  /** An aborted end that the next message, an abort, must follow. */
+  let owed: { place: number; what: string } | undefined;
+  const reported = new Set<string>();
+  const expectOutputs = ({ facts, report }: Look, where: string): void => {
+    for (const id of facts.unanswered.keys()) {
+      if (reported.has(id)) continue;
+      reported.add(id);
+      report(`${where} before the output of call ${quote(id)}`, { toolCallId: id });
+    }
+  };
+  const settle = ({ report }: Look): void => {
+    if (owed !== undefined) report(`${owed.what} is not followed by abort`, { place: owed.place });
+    owed = undefined;
+  };
+  return {
+    name: "abort",
+    push(message, look) {
+      const { facts, report, place } = look;
+      if (isPayload(message, "abort")) {
+        owed = undefined;
+        isOver = true;
+        if (facts.requestOpen) report("abort inside a Request");
+        if (facts.compactionOpen) report("abort inside a compaction");
+        if (mode === "stream" && !REASONS.has(message.payload.reason)) {
+          report(`abort with reason ${quote(message.payload.reason)}`);
+        }
+        expectOutputs(look, "abort");
+        return;
+      }
+      settle(look);
+      if (isOver && !opensTask(message)) {
+        report(`${String((message.payload as { type?: unknown }).type)} after the Task's abort`);
+      }
+      isOver = false;
+      if (isPayload(message, "approval_decision") && message.payload.decided_by === "abort" && facts.modelSegmentOpen) {
+        report("a call is denied by abort while a model segment is open", { toolCallId: message.payload.tool_call_id });
+      } else if (isPayload(message, "request_end") && message.payload.status === "aborted") {
+        expectOutputs(look, "request_end(aborted)");
+        owed = { place, what: "request_end(aborted)" };
+      } else if (isPayload(message, "compaction_end") && message.payload.status === "aborted") {
+        owed = { place, what: "compaction_end(aborted)" };
+      }
+    },
+    end: settle,
+  };
+}
+
+/** True for what may come next after an abort. The notice of max_turns is an assistant text outside any Request. */
+function opensTask(message: OmniMessage): boolean {
+  if (isSessionMeta(message) || isUserInput(message)) return true;
+  if (isPartial(message)) return message.payload.type === "partial_text";
+  return isPayload(message, "request_begin") || isPayload(message, "compaction_begin") || isPayload(message, "text");
+}
