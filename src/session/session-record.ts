@@ -10,7 +10,7 @@ import { THINKING_LEVELS, type ThinkingLevel } from "../engine/ports.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "../protocol/payloads.js";
-import { errnoOf, onDisk, StorageError } from "../trace/storage-error.js";
+import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
 import { APPROVAL_MODES } from "./types.js";
@@ -54,7 +54,7 @@ export const sessionRecordSchema = z.looseObject({
 export type SessionRecord = z.infer<typeof sessionRecordSchema>;
 
 export interface RecordStore {
-  /** @returns undefined when there is no record or it is broken: `recordFromMeta` then makes one from the Trace. */
+  /** @returns undefined when there is no record or it cannot be read: `recordFromMeta` then makes one from the Trace. */
   read(sessionId: string): Promise<SessionRecord | undefined>;
   /** The records of many Sessions, in the order of the ids; undefined as in `read`. Opens no Trace. */
   readAll(sessionIds: readonly string[]): Promise<(SessionRecord | undefined)[]>;
@@ -144,8 +144,9 @@ async function readRecord(
     text = (await fs.readFile(path)).toString();
   } catch (error) {
     const errno = errnoOf(error);
-    if (errno === "ENOENT" || errno === "ENOTDIR") return undefined;
-    throw new StorageError("read_failed", "a session record could not be read", error);
+    // One bad block must not keep all other Sessions from being listed. Nobody but the owner would have been shown it.
+    if (errno !== "ENOENT" && errno !== "ENOTDIR") log.warn({ err: error, path }, "session record cannot be read");
+    return undefined;
   }
   const record = parseSessionRecord(text);
   // A folder that was copied by hand still tells of the other Session.
@@ -186,11 +187,11 @@ class LatestWriter {
   }
 
   write(text: string): Promise<void> {
-    if (this.#running === undefined) return this.#start(text);
     if (this.#next !== undefined) {
       this.#next.text = text;
       return this.#next.done;
     }
+    if (this.#running === undefined) return this.#start(text);
     const next = { text, done: Promise.resolve() };
     next.done = this.#running
       .catch(() => {}) // Reported to whoever wrote that one.

@@ -1,0 +1,122 @@
+// One server for each data directory. `omnid.lock` names the process that holds it; it appears whole, by a hard link,
+// and whoever finds the name taken looks whether that process lives.
+//
+// The hard part is two starters that both find a dead holder: the second must not take away what the first just took.
+// So a dead holder is followed by exactly one: its successor first takes `omnid.lock.after-<token of the dead>` by the
+// same rule (also when an earlier successor died while doing this), then looks whether the lock still is the dead
+// one's, and only then renames its claim over it. While it holds the claim nobody else may do that.
+
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { z } from "zod";
+import { type Clock, systemClock } from "../clock.js";
+import { ok, type Result, refuse } from "../result.js";
+import { isAlive, ownIdentity } from "./process-identity.js";
+
+const LOCK_FILE = "omnid.lock";
+
+const holderSchema = z.object({
+  token: z.string().regex(/^[0-9a-f]{32}$/),
+  pid: z.number().int().positive(),
+  startedAtTicks: z.string().nullable(),
+  bootId: z.string().nullable(),
+  since: z.iso.datetime(),
+});
+type Holder = z.infer<typeof holderSchema>;
+
+export interface Lease {
+  /** Lets another server have the directory. Safe to call twice. */
+  release(): Promise<void>;
+}
+
+/**
+ * Takes the data directory for this process, and makes it when it is missing.
+ * @returns `held` with a message that names the process which has it.
+ */
+export async function acquireLease(dir: string, clock: Clock = systemClock()): Promise<Result<Lease, "held">> {
+  const made = await mkdir(dir, { recursive: true, mode: 0o700 });
+  if (made !== undefined) await chmod(dir, 0o700);
+  const path = join(dir, LOCK_FILE);
+  const me: Holder = { token: randomBytes(16).toString("hex"), ...(await ownIdentity()), since: clock.iso() };
+  const card = `${path}.${me.token}`;
+  try {
+    await writeCard(card, me);
+    const other = await take(path, path, { card, clock });
+    if (other !== undefined) {
+      return refuse("held", `${dir} is in use by another omnid: process ${other.pid}, since ${other.since}`);
+    }
+  } finally {
+    await rm(card, { force: true });
+  }
+  return ok({ release: () => giveBack(path, me.token) });
+}
+
+/** @returns undefined when the file at `path` is ours now, else the live process that has it. */
+async function take(path: string, base: string, me: { card: string; clock: Clock }): Promise<Holder | undefined> {
+  for (;;) {
+    if (await linked(me.card, path)) return undefined;
+    const found = await readHolder(path);
+    if (found === undefined) continue; // Given back in between.
+    if (found.holder !== undefined && (await isAlive(found.holder, Date.parse(found.holder.since), me.clock.now()))) {
+      return found.holder;
+    }
+    const claim = `${base}.after-${found.token}`;
+    const other = await take(claim, base, me);
+    if (other !== undefined) return other;
+    if ((await readHolder(path))?.token === found.token) {
+      await rename(claim, path);
+      return undefined;
+    }
+    // Somebody followed the dead one before we had the claim.
+    await rm(claim, { force: true });
+  }
+}
+
+async function giveBack(path: string, token: string): Promise<void> {
+  if ((await readHolder(path))?.token === token) await rm(path, { force: true });
+}
+
+/** Writes what the lock will say, on the disk before it is the lock: a lock never reads as half of one. */
+async function writeCard(path: string, holder: Holder): Promise<void> {
+  const handle = await open(path, "wx", 0o600);
+  try {
+    await handle.chmod(0o600);
+    await handle.writeFile(`${JSON.stringify(holder)}\n`);
+    await handle.sync();
+  } finally {
+    await handle.close();
+  }
+}
+
+async function linked(card: string, path: string): Promise<boolean> {
+  try {
+    await link(card, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/** @returns undefined when there is no file. A file that says nothing we know has no holder, and its text as token. */
+async function readHolder(path: string): Promise<{ token: string; holder?: Holder } | undefined> {
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+  const parsed = holderSchema.safeParse(parseJson(text));
+  if (parsed.success) return { token: parsed.data.token, holder: parsed.data };
+  return { token: createHash("sha256").update(text).digest("hex").slice(0, 32) };
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // Damage: nobody can be asked whether he lives.
+  }
+}
