@@ -1,0 +1,31 @@
+// The tools that every Session can offer.
+
+import { editFileTool } from "./edit-file.js";
+import { execCommandTool } from "./exec-command.js";
+import { readFileTool } from "./read-file.js";
+import { readImageTool } from "./read-image.js";
+import type { Tool } from "./tool.js";
+import { Workspace } from "./workspace.js";
+import { writeFileTool } from "./write-file.js";
+
+export interface BuiltInToolsOptions {
+  /** Absolute path of the Workspace. */
+  workspace: string;
+  allowOutsideWorkspace: boolean;
+  /** The environment of commands, secrets already removed (`scrubEnvironment`). */
+  environment: Readonly<Record<string, string>>;
+  /** An existing folder for what lives only a moment. Left out: the system's temporary folder. */
+  scratch?: string;
+}
+
+export function builtInTools(options: BuiltInToolsOptions): Tool[] {
+  const { environment, scratch } = options;
+  const workspace = new Workspace(options.workspace, options.allowOutsideWorkspace);
+  return [
+    execCommandTool({ workspace, environment, ...(scratch === undefined ? {} : { scratch }) }),
+    readFileTool(workspace),
+    writeFileTool(workspace),
+    editFileTool(workspace),
+    readImageTool(workspace),
+  ];
+}
