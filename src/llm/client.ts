@@ -1,0 +1,95 @@
+// The LLM client: encode, send, decode, and say how it ended. It keeps nothing between Requests.
+
+import type { Clock } from "../clock.js";
+import type { LLMClient, LLMOutcome, LLMRequest } from "../engine/ports.js";
+import type { OmniMessage } from "../protocol/message.js";
+import { SegmentWriter } from "../protocol/segment.js";
+import { createDemoModel } from "./demo.js";
+import { readEvents } from "./http-sse.js";
+import { type ModelSpec, modelName, type Protocol } from "./model-spec.js";
+import { type Failure, failure, scrub } from "./outcome.js";
+import { ToolCallIds } from "./tool-call-ids.js";
+import { openaiChat } from "./wire/openai-chat.js";
+import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
+
+export interface LLMClientDeps {
+  clock: Clock;
+  /** A fresh identifier in any alphabet. */
+  newId(): string;
+  /** The longest silence of a provider, in ms. */
+  requestTimeoutMs: number;
+  /** The pause between two fragments of the demo model, in ms. */
+  demoDelayMs: number;
+}
+
+const WIRES: Partial<Record<Protocol, Wire>> = { "openai-chat": openaiChat };
+
+/** True for a protocol that `createLLMClient` takes. */
+export const speaks = (protocol: Protocol): boolean => protocol === "demo" || WIRES[protocol] !== undefined;
+
+/** @returns a client for one model. Throws for a protocol that `speaks` denies. */
+export function createLLMClient(model: ModelSpec, deps: LLMClientDeps): LLMClient {
+  if (model.protocol === "demo") return createDemoModel(deps);
+  const wire = WIRES[model.protocol];
+  if (wire === undefined) throw new Error(`no client for protocol ${model.protocol}`);
+  return { stream: (request) => streamAnswer(wire, model, deps, request) };
+}
+
+async function* streamAnswer(
+  wire: Wire,
+  model: ModelSpec,
+  deps: LLMClientDeps,
+  request: LLMRequest,
+): AsyncGenerator<readonly OmniMessage[], LLMOutcome, void> {
+  const { clock } = deps;
+  const { signal } = request;
+  const writer = new SegmentWriter(() => clock.iso());
+  const decoder = wire.decoder({
+    writer,
+    ids: new ToolCallIds((id) => request.isCallIdTaken(id), deps.newId),
+    from: modelName(model),
+  });
+  let lost: Failure | undefined;
+  try {
+    lost = yield* decode(wire.encode(request, model), decoder, writer, request, deps);
+  } catch (cause) {
+    // An address that is none, or a fault of ours: an outcome either way, for nothing may be thrown from here.
+    lost = unexpected(cause);
+  }
+  if (signal.aborted) return { status: "aborted", usage: decoder.usage };
+  const outcome = decoder.end(lost);
+  const due = writer.take();
+  if (due.length > 0) yield due;
+  if (outcome.error !== undefined) outcome.error.message = scrub(outcome.error.message, [model.apiKey]);
+  return outcome;
+}
+
+async function* decode(
+  call: HttpCall,
+  decoder: WireDecoder,
+  writer: SegmentWriter,
+  request: LLMRequest,
+  deps: LLMClientDeps,
+): AsyncGenerator<readonly OmniMessage[], Failure | undefined, void> {
+  const { clock, requestTimeoutMs: silenceMs } = deps;
+  const answer = readEvents(call, { clock, signal: request.signal, silenceMs });
+  try {
+    for (;;) {
+      const read = await answer.next();
+      if (request.signal.aborted) return undefined;
+      if (read.done === true) return read.value;
+      for (const event of read.value) decoder.push(event);
+      const due = writer.take();
+      if (due.length > 0) yield due;
+      if (decoder.done) return undefined;
+    }
+  } finally {
+    await answer.return(undefined);
+  }
+}
+
+function unexpected(cause: unknown): Failure {
+  const message = cause instanceof Error ? cause.message : String(cause);
+  const isAddress = (cause as { code?: unknown } | undefined)?.code === "ERR_INVALID_URL";
+  return isAddress ? failure("invalid_request", `the model's base URL: ${message}`) : failure("unknown", message);
+}

@@ -1,0 +1,34 @@
+// One configured model: who serves it, by which protocol, and what it can take.
+
+/** How a model is spoken to. `demo` needs no network. */
+export const PROTOCOLS = ["openai-chat", "openai-responses", "anthropic-messages", "gemini", "demo"] as const;
+export type Protocol = (typeof PROTOCOLS)[number];
+
+/** US dollars per million tokens. */
+export interface ModelCost {
+  input?: number;
+  output?: number;
+  cacheRead?: number;
+  cacheWrite?: number;
+}
+
+export interface ModelSpec {
+  provider: string;
+  modelId: string;
+  protocol: Protocol;
+  /** What comes before the protocol's own path. A query in it is kept. Not used by `demo`. */
+  baseUrl: string;
+  /** Absent for servers that ask for none. Never leaves the process but in the provider's own header. */
+  apiKey?: string;
+  contextWindow: number;
+  maxOutputTokens?: number;
+  /** Takes images. */
+  vision: boolean;
+  /** Understands a thinking level; without it none is sent. */
+  thinking: boolean;
+  cost?: ModelCost;
+}
+
+/** Names the model in `fidelity.from`: what a provider needs back verbatim goes back to this model only. */
+export const modelName = (model: Pick<ModelSpec, "provider" | "modelId">): string =>
+  `${model.provider}/${model.modelId}`;

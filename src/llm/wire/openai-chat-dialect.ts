@@ -1,0 +1,100 @@
+// What a provider of the chat protocol takes and what it calls it. Strict servers answer 400 or 422 to a field they do
+// not know, so everything beyond the common core hangs on the provider's name or host.
+
+import type { ThinkingLevel } from "../../engine/ports.js";
+import type { ModelSpec } from "../model-spec.js";
+
+export type AskedLevel = Exclude<ThinkingLevel, "default">;
+
+export interface ChatDialect {
+  /** The header that carries the key. */
+  keyHeader: "authorization" | "api-key";
+  maxTokensField: "max_completion_tokens" | "max_tokens";
+  /** Takes `stream_options`; without it usage comes unasked or never. */
+  streamOptions: boolean;
+  promptCacheKey: boolean;
+  /** Tool call ids must be nine letters and digits. */
+  shortCallIds: boolean;
+  /** Refuses two user messages in a row. */
+  mergeUsers: boolean;
+  /** Refuses a past assistant message with calls that lacks `reasoning_content`. */
+  needsReasoningContent: boolean;
+  /** The fields that ask for a thinking level. */
+  thinking(level: AskedLevel): Record<string, unknown>;
+}
+
+const EFFORT = { none: "none", low: "low", medium: "medium", high: "high", xhigh: "high", max: "high" } as const;
+const WIDE_EFFORT = { ...EFFORT, xhigh: "xhigh", max: "xhigh" } as const;
+
+const effort = (level: AskedLevel) => ({ reasoning_effort: EFFORT[level] });
+const wideEffort = (level: AskedLevel) => ({ reasoning_effort: WIDE_EFFORT[level] });
+const switched = (level: AskedLevel) => ({ thinking: { type: level === "none" ? "disabled" : "enabled" } });
+const templated = (level: AskedLevel) => ({ chat_template_kwargs: { enable_thinking: level !== "none" } });
+
+const COMMON: ChatDialect = {
+  keyHeader: "authorization",
+  maxTokensField: "max_tokens",
+  streamOptions: true,
+  promptCacheKey: false,
+  shortCallIds: false,
+  mergeUsers: false,
+  needsReasoningContent: false,
+  thinking: effort,
+};
+
+/** The templates of local servers often insist that roles take turns. */
+const LOCAL: Partial<ChatDialect> = { mergeUsers: true, thinking: templated };
+
+type Row = { names: readonly string[]; hosts: readonly string[]; dialect: Partial<ChatDialect> };
+
+const ROWS: readonly Row[] = [
+  {
+    names: ["openai"],
+    hosts: ["api.openai.com"],
+    dialect: { maxTokensField: "max_completion_tokens", promptCacheKey: true, thinking: wideEffort },
+  },
+  {
+    names: ["azure", "azure-openai"],
+    hosts: ["openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com"],
+    dialect: { keyHeader: "api-key", maxTokensField: "max_completion_tokens", thinking: wideEffort },
+  },
+  {
+    names: ["openrouter"],
+    hosts: ["openrouter.ai"],
+    dialect: { thinking: (level) => ({ reasoning: { effort: WIDE_EFFORT[level] } }) },
+  },
+  { names: ["deepseek"], hosts: ["api.deepseek.com"], dialect: { needsReasoningContent: true, thinking: switched } },
+  { names: ["moonshot", "moonshotai", "kimi"], hosts: ["moonshot.ai", "moonshot.cn"], dialect: { thinking: switched } },
+  { names: ["zai", "z.ai", "zhipu"], hosts: ["z.ai", "bigmodel.cn"], dialect: { thinking: switched } },
+  { names: ["xai", "x.ai"], hosts: ["api.x.ai"], dialect: {} },
+  {
+    names: ["groq"],
+    hosts: ["api.groq.com"],
+    dialect: {
+      maxTokensField: "max_completion_tokens",
+      thinking: (level) => ({ ...effort(level), reasoning_format: "parsed" }),
+    },
+  },
+  {
+    names: ["qwen", "dashscope", "alibaba"],
+    hosts: ["dashscope.aliyuncs.com", "dashscope-intl.aliyuncs.com"],
+    dialect: { thinking: (level) => ({ enable_thinking: level !== "none" }) },
+  },
+  {
+    names: ["mistral"],
+    hosts: ["api.mistral.ai"],
+    dialect: { streamOptions: false, shortCallIds: true, mergeUsers: true, thinking: () => ({}) },
+  },
+  { names: ["vllm", "llama.cpp", "llamacpp", "llama-cpp", "sglang", "gpustack"], hosts: [], dialect: LOCAL },
+  { names: ["ollama", "lmstudio", "lm-studio"], hosts: [], dialect: { mergeUsers: true } },
+];
+
+/** The dialect of a model's provider; a host says more than a name that someone chose. */
+export function chatDialect(model: Pick<ModelSpec, "provider" | "baseUrl">): ChatDialect {
+  const host = URL.canParse(model.baseUrl) ? new URL(model.baseUrl).hostname.toLowerCase() : "";
+  const name = model.provider.toLowerCase();
+  const row =
+    ROWS.find(({ hosts }) => hosts.some((known) => host === known || host.endsWith(`.${known}`))) ??
+    ROWS.find(({ names }) => names.includes(name));
+  return { ...COMMON, ...row?.dialect };
+}

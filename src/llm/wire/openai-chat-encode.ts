@@ -1,0 +1,223 @@
+// The encoder of the chat protocol. Given the same context it writes the same bytes, and a longer context begins with
+// the bytes of the shorter one, so that a provider's prefix cache holds.
+
+import { createHash } from "node:crypto";
+import type { LLMRequest } from "../../engine/ports.js";
+import type { ThinkingPayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
+import { type ModelSpec, modelName } from "../model-spec.js";
+import {
+  type AssistantPayload,
+  batchCallIds,
+  contextTurns,
+  isCall,
+  isFrom,
+  type Turn,
+  type UserPayload,
+} from "./context-turns.js";
+import { asList, asText, isBlank, isObjectText, type JsonRecord } from "./json.js";
+import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
+import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
+import { endpoint, type HttpCall } from "./wire.js";
+
+type Part = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
+
+export function encodeChat(request: LLMRequest, model: ModelSpec): HttpCall {
+  const dialect = chatDialect(model);
+  const headers: Record<string, string> = { "content-type": "application/json", accept: "text/event-stream" };
+  if (model.apiKey !== undefined) {
+    headers[dialect.keyHeader] = dialect.keyHeader === "authorization" ? `Bearer ${model.apiKey}` : model.apiKey;
+  }
+  return {
+    url: endpoint(model.baseUrl, "/chat/completions"),
+    headers,
+    body: JSON.stringify(requestBody(request, model, dialect)),
+  };
+}
+
+function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect): JsonRecord {
+  const body: JsonRecord = { model: model.modelId, stream: true };
+  if (dialect.streamOptions) body.stream_options = { include_usage: true };
+  if (model.maxOutputTokens !== undefined) body[dialect.maxTokensField] = model.maxOutputTokens;
+  if (model.thinking && request.thinkingLevel !== "default")
+    Object.assign(body, dialect.thinking(request.thinkingLevel));
+  if (dialect.promptCacheKey) body.prompt_cache_key = request.sessionId;
+  if (request.tools.length > 0) {
+    body.tools = request.tools.map(({ name, description, parameters }) => ({
+      type: "function",
+      function: { name, description, parameters: parameters ?? { type: "object", properties: {} } },
+    }));
+  }
+  body.messages = new ChatMessages(model, dialect).write(request);
+  return body;
+}
+
+/** Writes the `messages` of one Request. */
+class ChatMessages {
+  readonly #model: ModelSpec;
+  readonly #dialect: ChatDialect;
+  readonly #from: string;
+  readonly #shortIds = new Map<string, string>();
+  readonly #shortTaken = new Set<string>();
+  readonly #messages: JsonRecord[] = [];
+
+  constructor(model: ModelSpec, dialect: ChatDialect) {
+    this.#model = model;
+    this.#dialect = dialect;
+    this.#from = modelName(model);
+  }
+
+  write(request: LLMRequest): JsonRecord[] {
+    if (!isBlank(request.systemPrompt)) this.#messages.push({ role: "system", content: request.systemPrompt });
+    for (const turn of contextTurns(request.messages)) this.#turn(turn);
+    return this.#messages;
+  }
+
+  #turn(turn: Turn): void {
+    const calls = turn.assistant.filter(isCall);
+    const ids = batchCallIds(calls, this.#from);
+    const wireId = (id: string): string => {
+      const own = ids.get(id) ?? id;
+      return this.#dialect.shortCallIds ? this.#shortId(own) : own;
+    };
+    const said = this.#assistant(turn.assistant, calls, wireId);
+    if (said !== undefined) this.#messages.push(said);
+    for (const output of turn.outputs) {
+      this.#messages.push({
+        role: "tool",
+        tool_call_id: wireId(output.tool_call_id),
+        content: this.#outputText(output),
+      });
+    }
+    this.#toolImages(turn.outputs, calls);
+    this.#user(turn.user);
+  }
+
+  #assistant(
+    said: readonly AssistantPayload[],
+    calls: readonly ToolCallPayload[],
+    wireId: (id: string) => string,
+  ): JsonRecord | undefined {
+    const text = said.map((payload) => (payload.type === "text" ? payload.text : "")).join("");
+    // Many servers refuse a message of reasoning alone.
+    if (text === "" && calls.length === 0) return undefined;
+    const reasoning = this.#reasoning(said.filter((payload) => payload.type === "thinking"));
+    const message: JsonRecord = { role: "assistant", content: text === "" ? null : text, ...reasoning.fields };
+    if (reasoning.parts.length > 0) {
+      message.content = text === "" ? reasoning.parts : [...reasoning.parts, { type: "text", text }];
+    }
+    if (calls.length > 0) message.tool_calls = calls.map((call) => this.#call(call, wireId));
+    if (this.#dialect.needsReasoningContent && this.#model.thinking && calls.length > 0)
+      message.reasoning_content ??= "";
+    return message;
+  }
+
+  /** Reasoning goes back to where it came from and to nobody else: others refuse the field or the signature in it. */
+  #reasoning(thoughts: readonly ThinkingPayload[]): { fields: JsonRecord; parts: JsonRecord[] } {
+    const fields: JsonRecord = {};
+    const parts: JsonRecord[] = [];
+    for (const { thinking, fidelity } of thoughts) {
+      if (fidelity === undefined || !isFrom(fidelity, this.#from)) continue;
+      const field = asText(fidelity.reasoning_field);
+      if (field === CONTENT_FIELD) parts.push({ type: "thinking", thinking: [{ type: "text", text: thinking }] });
+      else if (PLAIN_FIELDS.some((plain) => plain === field)) fields[field] = asText(fields[field]) + thinking;
+      const details = asList(fidelity.reasoning_details);
+      if (details.length > 0) fields.reasoning_details = [...asList(fields.reasoning_details), ...details];
+    }
+    return { fields, parts };
+  }
+
+  #call(call: ToolCallPayload, wireId: (id: string) => string): JsonRecord {
+    const encoded: JsonRecord = {
+      id: wireId(call.tool_call_id),
+      type: "function",
+      function: { name: call.name, arguments: safeArguments(call.arguments) },
+    };
+    const extra = call.fidelity?.extra_content;
+    if (extra !== undefined && isFrom(call.fidelity, this.#from)) encoded.extra_content = extra;
+    return encoded;
+  }
+
+  #outputText(output: ToolCallOutputPayload): string {
+    const images = output.images?.length ?? 0;
+    if (images === 0 || this.#model.vision) return output.output;
+    return `${output.output}\n[${images} image${images === 1 ? "" : "s"} left out: this model takes none]`.trimStart();
+  }
+
+  /** The protocol's tool messages hold text only, and nothing may stand between them. */
+  #toolImages(outputs: readonly ToolCallOutputPayload[], calls: readonly ToolCallPayload[]): void {
+    if (!this.#model.vision) return;
+    const parts: Part[] = [];
+    for (const { images, tool_call_id } of outputs) {
+      if (images === undefined || images.length === 0) continue;
+      const name = calls.find((call) => call.tool_call_id === tool_call_id)?.name ?? "tool";
+      parts.push({ type: "text", text: `[${images.length === 1 ? "image" : "images"} from ${name}]` });
+      for (const url of images) parts.push({ type: "image_url", image_url: { url } });
+    }
+    if (parts.length > 0) this.#pushUser(parts);
+  }
+
+  /** Texts stay messages of their own; beside an image or a file they become parts of one. */
+  #user(said: readonly UserPayload[]): void {
+    const parts = said
+      .map((payload) => this.#part(payload))
+      .filter((part) => part.type !== "text" || !isBlank(part.text));
+    if (parts.length === 0) return;
+    const messages = said.every((payload) => payload.type === "text") ? parts.map((part) => [part]) : [parts];
+    for (const message of messages) this.#pushUser(message);
+  }
+
+  #pushUser(parts: readonly Part[]): void {
+    const last = this.#messages.at(-1);
+    if (this.#dialect.mergeUsers && last?.role === "user") {
+      const before = typeof last.content === "string" ? [{ type: "text", text: last.content }] : asList(last.content);
+      last.content = [...before, ...parts];
+      return;
+    }
+    const only = parts.length === 1 ? parts[0] : undefined;
+    this.#messages.push({ role: "user", content: only?.type === "text" ? only.text : parts });
+  }
+
+  #part(payload: UserPayload): Part {
+    if (payload.type === "text") return { type: "text", text: payload.text };
+    if (payload.type === "image_url") return this.#image(payload.image_url);
+    const name = payload.file_name ?? "file";
+    if (payload.mime_type.startsWith("image/")) return this.#image(`data:${payload.mime_type};base64,${payload.data}`);
+    const text = utf8Text(payload.data);
+    if (text === undefined) return { type: "text", text: `[${name} (${payload.mime_type}) left out: not a text file]` };
+    return { type: "text", text: `[file ${name}]\n${text}\n[end of ${name}]` };
+  }
+
+  #image(url: string): Part {
+    if (this.#model.vision) return { type: "image_url", image_url: { url } };
+    return { type: "text", text: "[an image left out: this model takes none]" };
+  }
+
+  /** One nine-character id for each id, the same in every Request of a context. */
+  #shortId(id: string): string {
+    const known = this.#shortIds.get(id);
+    if (known !== undefined) return known;
+    let short = /^[A-Za-z0-9]{9}$/.test(id) ? id : hashed(id, 0);
+    for (let salt = 1; this.#shortTaken.has(short); salt++) short = hashed(id, salt);
+    this.#shortIds.set(id, short);
+    this.#shortTaken.add(short);
+    return short;
+  }
+}
+
+const hashed = (id: string, salt: number): string =>
+  createHash("sha256").update(`${salt}:${id}`).digest("hex").slice(0, 9);
+
+/** Some servers parse past arguments and fail on what the model itself got wrong. */
+function safeArguments(args: string): string {
+  if (isBlank(args)) return "{}";
+  return isObjectText(args) ? args : JSON.stringify({ unparsed_arguments: args });
+}
+
+function utf8Text(base64: string): string | undefined {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(base64, "base64"));
+    return text.includes("\0") ? undefined : text;
+  } catch {
+    return undefined; // not UTF-8: a binary file
+  }
+}
