@@ -1,0 +1,52 @@
+// Calls that wait for a person, and the person's answer.
+
+import type { App, RouteContext } from "../src/http/context.js";
+import { approvalListSchema, approvalParams, decideBody, sessionParams } from "../src/http/contracts.js";
+import { orThrow } from "../src/http/errors.js";
+import { answers, answersToChange, noContent } from "../src/http/openapi.js";
+import { findSession } from "./find-session.js";
+
+export function approvalRoutes(app: App, { host }: RouteContext): void {
+  app.route({
+    method: "GET",
+    url: "/api/sessions/:id/approvals",
+    schema: {
+      operationId: "listApprovals",
+      tags: ["Approvals"],
+      summary: "Calls that wait for a decision, the children's included",
+      params: sessionParams,
+      ...answers({ 200: approvalListSchema.describe("At most one of each Session") }, "session_not_found"),
+    },
+    handler: async (request) => ({
+      approvals: (await findSession(host, request.params.id, request.owner)).approvals(),
+    }),
+  });
+
+  app.route({
+    method: "POST",
+    url: "/api/sessions/:sessionId/approvals/:toolCallId",
+    schema: {
+      operationId: "decideApproval",
+      tags: ["Approvals"],
+      summary: "Allow or deny a call",
+      description:
+        "Answers once the decision is in the Trace. The first decision wins; a child's is given at the child.",
+      params: approvalParams,
+      body: decideBody,
+      ...answersToChange(
+        { 204: noContent("The decision is recorded") },
+        "session_not_found",
+        "approval_not_found",
+        "approval_already_decided",
+        "storage_failed",
+      ),
+    },
+    handler: async (request, reply) => {
+      const { sessionId, toolCallId } = request.params;
+      const { decision, reason } = request.body;
+      const session = await findSession(host, sessionId, request.owner);
+      orThrow(await session.decide(toolCallId, { decision, ...(reason !== undefined && { reason }) }));
+      return reply.code(204).send();
+    },
+  });
+}

@@ -1,0 +1,26 @@
+// All routes, in the order of the reference.
+
+import type { App, RouteContext } from "../src/http/context.js";
+import { approvalRoutes } from "./approvals.js";
+import { docsRoutes } from "./docs.js";
+import { eventRoutes } from "./events.js";
+import { healthRoutes } from "./health.js";
+import { historyRoutes } from "./history.js";
+import { modelRoutes } from "./models.js";
+import { sessionRoutes } from "./sessions.js";
+import { streamRoutes } from "./stream.js";
+import { taskRoutes } from "./tasks.js";
+import { webRoutes } from "./web.js";
+
+export async function registerRoutes(app: App, context: RouteContext): Promise<void> {
+  sessionRoutes(app, context);
+  modelRoutes(app, context);
+  taskRoutes(app, context);
+  approvalRoutes(app, context);
+  streamRoutes(app, context);
+  eventRoutes(app, context);
+  historyRoutes(app, context);
+  healthRoutes(app, context);
+  await docsRoutes(app);
+  await webRoutes(app);
+}

@@ -1,0 +1,168 @@
+// Prompts: started, looked at, aborted. A started Task belongs to the Session, not to the connection that started it.
+
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { z } from "zod";
+import type { App, RouteContext } from "../src/http/context.js";
+import { abortBody, acceptedSchema, sessionParams, submitBody, taskParams, taskSchema } from "../src/http/contracts.js";
+import { submitHeaders } from "../src/http/contracts-headers.js";
+import { channelEvent } from "../src/http/contracts-stream.js";
+import { HttpError, orThrow } from "../src/http/errors.js";
+import { type First, idempotencyKey } from "../src/http/idempotency.js";
+import { answers, answersToChange, noContent, optionalBody } from "../src/http/openapi.js";
+import { openStream, prefersEventStream, type Release, resumePoint } from "../src/http/streams.js";
+import type { HostedSession } from "../src/session/types.js";
+import { findSession } from "./find-session.js";
+
+type Accepted = z.infer<typeof acceptedSchema>;
+type Submit = z.infer<typeof submitBody>;
+
+export function taskRoutes(app: App, context: RouteContext): void {
+  const { host } = context;
+
+  app.route({
+    method: "POST",
+    url: "/api/sessions/:id/tasks",
+    config: { isStream: true },
+    schema: {
+      operationId: "submitTask",
+      tags: ["Tasks"],
+      summary: "Say something",
+      description:
+        "Starts a Task. With `Accept: text/event-stream` the answer is this Task's own stream instead, which ends with it.",
+      params: sessionParams,
+      headers: submitHeaders,
+      body: submitBody,
+      ...answersToChange(
+        {
+          200: {
+            description: "The Task's stream",
+            content: { "text/event-stream": { schema: channelEvent } },
+          },
+          202: acceptedSchema.describe("Recorded: it will run"),
+        },
+        "session_not_found",
+        "task_in_progress",
+        "model_unavailable",
+        "workspace_missing",
+        "images_not_supported",
+        "file_not_supported",
+        "unsupported",
+        "idempotency_mismatch",
+        "too_many_tasks",
+        "too_many_streams",
+        "storage_failed",
+      ),
+    },
+    handler: async (request, reply) => {
+      const { whenBusy } = request.body;
+      if (whenBusy !== undefined && whenBusy !== "reject") {
+        throw new HttpError("unsupported", `this version does not know whenBusy: ${whenBusy}`);
+      }
+      const key = idempotencyKey(request.headers["idempotency-key"]);
+      const session = await findSession(host, request.params.id, request.owner);
+      const wantsStream = prefersEventStream(request.headers.accept);
+      const release = wantsStream ? context.streams.take(resumePoint(request) !== undefined) : undefined;
+      return answerSubmit({ request, reply, session, body: request.body, key, release }, context);
+    },
+  });
+
+  app.route({
+    method: "GET",
+    url: "/api/sessions/:id/tasks/:taskId",
+    schema: {
+      operationId: "getTask",
+      tags: ["Tasks"],
+      summary: "How a Task stands",
+      params: taskParams,
+      ...answers({ 200: taskSchema.describe("The Task") }, "session_not_found", "task_not_found"),
+    },
+    handler: async (request) => {
+      const session = await findSession(host, request.params.id, request.owner);
+      const task = session.task(request.params.taskId);
+      if (task === undefined) throw new HttpError("task_not_found", "the Session has no such Task");
+      return task;
+    },
+  });
+
+  app.route({
+    method: "POST",
+    url: "/api/sessions/:id/abort",
+    config: { bodyIsOptional: true },
+    schema: {
+      operationId: "abortTask",
+      tags: ["Tasks"],
+      summary: "End the running Task",
+      description: "Answers once the abort is accepted; a `task_state` says when it is done.",
+      params: sessionParams,
+      body: abortBody,
+      ...optionalBody,
+      ...answersToChange({ 202: noContent("It will end"), 204: noContent("Nothing was running") }, "session_not_found"),
+    },
+    handler: async (request, reply) => {
+      const session = await findSession(host, request.params.id, request.owner);
+      const wasRunning = session.abort(request.body);
+      return reply.code(wasRunning ? 202 : 204).send();
+    },
+  });
+}
+
+interface Submission {
+  request: FastifyRequest;
+  reply: FastifyReply;
+  session: HostedSession;
+  body: Submit;
+  key: string | undefined;
+  /** The slot of the stream that was asked for; absent when JSON was. */
+  release: Release | undefined;
+}
+
+async function answerSubmit(submission: Submission, { keys }: RouteContext): Promise<FastifyReply> {
+  const { request, reply, session, body, key, release } = submission;
+  try {
+    if (key === undefined) return await submit(submission, undefined);
+    const path = `/api/sessions/${session.id}/tasks`;
+    const until = release === undefined ? "settled" : "assigned";
+    const claim = await keys.claim<Accepted>({ owner: request.owner, method: "POST", path }, key, body, until);
+    if (claim.kind === "first") return await submit(submission, claim.first);
+    if (release === undefined) return accept(reply, session, claim.value);
+    followTask(submission, release, claim.value.taskId);
+    return reply;
+  } catch (error) {
+    release?.();
+    throw error;
+  }
+}
+
+async function submit(submission: Submission, first: First<Accepted> | undefined): Promise<FastifyReply> {
+  const { request, reply, session, body, release } = submission;
+  let accepted: Accepted | undefined;
+  try {
+    const { input, thinkingLevel } = body;
+    const result = await session.submit(input, {
+      ...(thinkingLevel && { thinkingLevel }),
+      onAssigned: (task) => {
+        first?.assign(task);
+        if (release !== undefined) followTask(submission, release, task.taskId);
+      },
+    });
+    if (result.ok) accepted = result.value;
+    if (!reply.sent) return accept(reply, session, orThrow(result));
+    // The stream is open and tells the rest, a failure to record included.
+    if (!result.ok) request.log.warn({ code: result.code }, "a Task that had been assigned was refused");
+    return reply;
+  } finally {
+    first?.settle(accepted);
+  }
+}
+
+function followTask({ request, reply, session }: Submission, release: Release, taskId: string): void {
+  const lastEventId = resumePoint(request);
+  openStream(request, reply, release, (sink) =>
+    session.follow(sink, { untilTask: taskId, ...(lastEventId && { lastEventId }) }),
+  );
+}
+
+function accept(reply: FastifyReply, session: HostedSession, accepted: Accepted): FastifyReply {
+  const location = `/api/sessions/${encodeURIComponent(session.id)}/tasks/${encodeURIComponent(accepted.taskId)}`;
+  return reply.code(202).header("location", location).send(accepted);
+}

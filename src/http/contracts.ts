@@ -1,0 +1,247 @@
+// Bodies, queries and answers as zod schemas: the type, the validator and the OpenAPI source in one. Bodies are strict,
+// since a typo must not pass silently; an unknown query parameter is nobody's mistake and passes.
+
+import { z } from "zod";
+import { THINKING_LEVELS } from "../engine/ports.js";
+import { PROTOCOLS } from "../llm/model-spec.js";
+import { requestErrorSchema, stopReasonSchema } from "../protocol/payloads.js";
+import { APPROVAL_MODES } from "../session/types.js";
+import { omniMessage, tokenCounts, toolCallMessage } from "./contracts-protocol.js";
+
+const id = z.string().min(1);
+const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
+const natural = z.number().int().nonnegative();
+const approvalMode = z.enum(APPROVAL_MODES).meta({
+  id: "ApprovalMode",
+  description: "`always-ask`: every call waits for a person; `read-only`: those that may write do; `allow-all`: none.",
+});
+const thinkingLevel = z
+  .enum(THINKING_LEVELS)
+  .meta({ id: "ThinkingLevel", description: "How much the model may think." });
+
+export const errorSchema = z
+  .object({
+    error: z.object({
+      code: z
+        .string()
+        .regex(/^[a-z_]+$/)
+        .describe("Stable; made for programs."),
+      message: z.string().describe("Made for people; may change."),
+      details: z
+        .array(z.object({ path: z.string(), message: z.string() }))
+        .optional()
+        .describe("Each problem of a request that did not fit its schema."),
+    }),
+  })
+  .meta({ id: "Error", description: "Every answer that is not 2xx." });
+
+// --- requests ----------------------------------------------------------------------------------------------------
+
+export const createSessionBody = z
+  .strictObject({
+    provider: id.optional(),
+    modelId: id.optional(),
+    workspace: z.string().min(1).optional().describe("Absolute path of an existing directory. Left out: a fresh one."),
+    approvalMode: approvalMode.optional(),
+    thinkingLevel: thinkingLevel.optional(),
+    systemPrompt: z.string().optional(),
+    title: z.string().max(1000).optional(),
+    maxTurns: z
+      .number()
+      .int()
+      .min(-1)
+      .refine((turns) => turns !== 0, "must be -1 (no limit) or a positive number")
+      .optional()
+      .describe("Requests that one Task may take; -1 means no limit."),
+    tools: z.array(id).optional().describe("Names of built-in tools to offer. Left out: all of them."),
+    allowOutsideWorkspace: z.boolean().optional(),
+  })
+  .refine((body) => (body.provider === undefined) === (body.modelId === undefined), {
+    path: ["modelId"],
+    error: "provider and modelId go together: give both or neither",
+  })
+  .meta({ id: "CreateSession", examples: [{ provider: "demo", modelId: "demo", title: "First steps" }] });
+
+export const patchSessionBody = z
+  .strictObject({
+    title: z.string().max(1000).nullable().optional(),
+    approvalMode: approvalMode.optional(),
+    thinkingLevel: thinkingLevel.optional(),
+    archived: z.boolean().optional(),
+  })
+  .meta({ id: "PatchSession", examples: [{ title: "Parser rewrite", approvalMode: "read-only" }] });
+
+const notBlank = z.string().refine((text) => text.trim() !== "", "must not be blank");
+const BASE64_URL = /^data:[a-zA-Z0-9!#$&^_.+-]+\/[a-zA-Z0-9!#$&^_.+-]+(;[a-zA-Z0-9-]+=[^;,]*)*;base64,/;
+
+/** A data URL with a media type and base64 that decodes to at least one byte. */
+function isDataUrl(text: string): boolean {
+  const head = BASE64_URL.exec(text.slice(0, 1000))?.[0].length;
+  if (head === undefined || head === text.length) return false;
+  const length = text.length - head;
+  const padding = text.endsWith("==") ? 2 : text.endsWith("=") ? 1 : 0;
+  const unpadded = length - padding;
+  if (unpadded % 4 === 1 || unpadded === 0 || (padding > 0 && length % 4 !== 0)) return false;
+  return /^[A-Za-z0-9+/]*$/.test(text.slice(head, text.length - padding));
+}
+
+function isImageUrl(text: string): boolean {
+  if (/^data:/i.test(text)) return text.startsWith("data:image/") && isDataUrl(text);
+  return /^https?:\/\//i.test(text) && URL.canParse(text);
+}
+
+function isPlainName(name: string): boolean {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is refused
+  return name.trim() !== "" && name !== "." && name !== ".." && !/[/\\\u0000-\u001f\u007f]/.test(name);
+}
+
+const textPart = z.strictObject({ type: z.literal("text"), text: notBlank });
+const imagePart = z.strictObject({
+  type: z.literal("image_url"),
+  imageUrl: z.string().refine(isImageUrl, "must be an http(s) URL or data:image/…;base64,…"),
+});
+const filePart = z.strictObject({
+  type: z.literal("file"),
+  fileName: z.string().max(255).refine(isPlainName, "must be a plain file name without separators"),
+  dataUrl: z.string().refine(isDataUrl, "must be data:<type>;base64,… and not empty"),
+});
+
+export const inputSchema = z
+  .union([notBlank, z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1, "must not be empty")])
+  .meta({ id: "Input", description: "What the user says: a text that is not blank, or a list of parts." });
+
+export const submitBody = z
+  .strictObject({
+    input: inputSchema,
+    thinkingLevel: thinkingLevel.optional(),
+    whenBusy: z
+      .enum(["reject", "queue", "steer", "interrupt"])
+      .optional()
+      .describe("What to do while the Session is busy. This version knows `reject`; the others answer `unsupported`."),
+  })
+  .meta({ id: "SubmitTask", examples: [{ input: "Which files are here?" }] });
+
+export const decideBody = z
+  .strictObject({ decision: z.enum(["allow", "deny"]), reason: z.string().max(10_000).optional() })
+  .meta({ id: "Decide", examples: [{ decision: "deny", reason: "not in this directory" }] });
+
+export const abortBody = z.strictObject({ clearQueue: z.boolean().optional() }).meta({ id: "Abort" });
+
+/** A whole number in a query, where everything is text. */
+const whole = (min: number, max: number) =>
+  z
+    .string()
+    .refine((text) => /^\d{1,15}$/.test(text), "must be a whole number")
+    .transform(Number)
+    .pipe(z.number().min(min, `must be at least ${min}`).max(max, `must be at most ${max}`))
+    .meta({ type: "integer", minimum: min, maximum: max });
+const flag = z
+  .enum(["true", "false", "1", "0", ""])
+  .transform((text) => text === "true" || text === "1" || text === "")
+  .meta({ type: "boolean", enum: [true, false] });
+
+export const sessionParams = z.object({ id: id.describe("The Session's id.") });
+export const taskParams = z.object({ id, taskId: id });
+export const approvalParams = z.object({ sessionId: id, toolCallId: id });
+export const listQuery = z.object({
+  limit: whole(1, 200).optional().describe("50 unless asked otherwise."),
+  cursor: z.string().min(1).optional(),
+  archived: flag.optional().describe("Also archived Sessions."),
+  parent: z.string().min(1).optional().describe("The children of this Session."),
+});
+const ordinal = whole(0, Number.MAX_SAFE_INTEGER);
+export const historyQuery = z.object({
+  limit: whole(1, 1000).optional().describe("The last N records."),
+  before: ordinal.optional().describe("Records before this ordinal."),
+  after: ordinal.optional().describe("Records after this ordinal."),
+  context: z.literal("current").optional().describe("Leave out what compaction closed."),
+});
+const accessToken = z.string().optional().describe("A bearer token, for readers that cannot set headers.");
+export const eventsQuery = z.object({ access_token: accessToken });
+export const streamQuery = z.object({
+  lastEventId: z.string().optional().describe("Where to resume; the Last-Event-ID header wins."),
+  last_event_id: z.string().optional().describe("Another spelling of lastEventId."),
+  access_token: accessToken,
+});
+
+// --- answers -----------------------------------------------------------------------------------------------------
+
+export const sessionSchema = z
+  .object({
+    sessionId: id,
+    provider: id,
+    modelId: id,
+    workspace: z.string(),
+    approvalMode,
+    thinkingLevel,
+    title: z.string().nullable(),
+    state: z.enum(["idle", "running", "compacting"]),
+    createdAt: at,
+    lastActiveAt: at,
+    archived: z.boolean(),
+    pendingApprovals: natural,
+    queued: natural,
+    usage: tokenCounts.extend({ costUsd: z.number().nonnegative().optional() }),
+    parentSessionId: id.optional(),
+  })
+  .meta({ id: "Session" });
+
+export const sessionListSchema = z
+  .object({ sessions: z.array(sessionSchema), nextCursor: z.string().optional() })
+  .meta({ id: "SessionList" });
+
+export const modelListSchema = z
+  .object({
+    models: z.array(
+      z.object({
+        provider: id,
+        modelId: id,
+        protocol: z.enum(PROTOCOLS),
+        contextWindow: natural,
+        vision: z.boolean(),
+        available: z.boolean(),
+        reason: z.string().optional().describe("Why it is not available."),
+      }),
+    ),
+    defaultModel: z.object({ provider: id, modelId: id }),
+  })
+  .meta({ id: "ModelList" });
+
+export const acceptedSchema = z
+  .object({ taskId: id, queued: natural.describe("Tasks that wait, this one included; 0 when it has started.") })
+  .meta({ id: "TaskAccepted" });
+
+export const taskSchema = z
+  .object({
+    taskId: id,
+    state: z.enum(["queued", "running", "ended"]),
+    status: stopReasonSchema.optional(),
+    error: requestErrorSchema.optional(),
+    startedAt: at.optional(),
+    endedAt: at.optional(),
+  })
+  .meta({ id: "Task" });
+
+export const approvalSchema = z
+  .object({
+    sessionId: id.describe("Where it is answered: a child's at the child."),
+    toolCall: toolCallMessage,
+    origin: z.array(z.string()).optional(),
+    requestedAt: at,
+    expiresAt: at.optional(),
+  })
+  .meta({ id: "Approval" });
+
+export const approvalListSchema = z.object({ approvals: z.array(approvalSchema) }).meta({ id: "ApprovalList" });
+
+export const historySchema = z
+  .object({
+    messages: z.array(z.looseObject({ ordinal: natural }).and(omniMessage)),
+    cursor: id.describe("The Channel position that this answer describes; pass it as lastEventId."),
+    live: z.object({ fragments: z.array(omniMessage) }).optional(),
+    children: z.record(z.string(), natural).optional(),
+    nextBefore: natural.optional(),
+  })
+  .meta({ id: "History" });
+
+export const healthSchema = z.object({ status: z.literal("ok") }).meta({ id: "Health" });

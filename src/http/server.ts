@@ -1,0 +1,177 @@
+// The HTTP server: everything that holds for every request stands here, in the order in which it happens. Ids and the
+// Host check, CORS, then Origin, token and drain, then the route. Whatever goes wrong is answered in one shape.
+
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import cors from "@fastify/cors";
+import Fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from "fastify";
+import type { Logger } from "pino";
+import { registerRoutes } from "../../routes/index.js";
+import type { Clock } from "../clock.js";
+import type { Config } from "../config.js";
+import type { SessionHost } from "../session/types.js";
+import { createAccess } from "./access.js";
+import { answerBadRequest } from "./bad-request.js";
+import type { App, RouteContext } from "./context.js";
+import { errorBody, HttpError, refusalOf, statusOf } from "./errors.js";
+import { IdempotencyKeys } from "./idempotency.js";
+import { createLog } from "./logging.js";
+import { createMetrics, type Metrics } from "./metrics.js";
+import { registerOpenApi } from "./openapi.js";
+import { createRouteTable, type RouteTable } from "./route-table.js";
+import { StreamSlots } from "./streams.js";
+import { acceptOnlyJson, validatorCompiler } from "./validation.js";
+
+export interface ServerParts {
+  config: Config;
+  host: SessionHost;
+  clock: Clock;
+  newId: () => string;
+  log?: Logger;
+  /** Given when other layers add figures of their own. */
+  metrics?: Metrics;
+}
+
+/** A client may take this long to send its request; without a limit a trickle holds a connection for ever. */
+const REQUEST_TIMEOUT_MS = 120_000;
+const MAX_PARAM_LENGTH = 1024;
+const CORS_MAX_AGE_S = 600;
+
+/** Builds the server; the caller listens and closes. */
+export async function createServer(parts: ServerParts): Promise<App> {
+  const { config, clock, newId } = parts;
+  const log: FastifyBaseLogger = parts.log ?? createLog(config);
+  const app: App = Fastify({
+    loggerInstance: log,
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
+    bodyLimit: config.bodyLimit,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    genReqId: (request) => requestId(request, newId),
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
+    // Our own check answers a missing Host in the one shape.
+    http: { requireHostHeader: false },
+    clientErrorHandler: (error, socket) => answerBadRequest(error, socket as Socket, newId()),
+    frameworkErrors: (error, request, reply) => {
+      reply.header("x-request-id", request.id);
+      answerError(error, request, reply);
+    },
+  }).withTypeProvider();
+
+  app.setValidatorCompiler(validatorCompiler);
+  // Answers are ours, built to their types; the tests hold each against its schema.
+  app.setSerializerCompiler(() => (data) => JSON.stringify(data));
+  acceptOnlyJson(app);
+
+  const context: RouteContext = {
+    ...parts,
+    metrics: parts.metrics ?? createMetrics(),
+    streams: new StreamSlots(config.maxStreams),
+    keys: new IdempotencyKeys(clock),
+  };
+  context.metrics.gauge("omnid_streams", "Open event streams", () => context.streams.open);
+
+  const table = createRouteTable(app);
+  await addHooks(app, context, table);
+  app.setErrorHandler(answerError);
+  app.setNotFoundHandler((request) => refuseUnknown(request, table));
+  await registerOpenApi(app);
+  await registerRoutes(app, context);
+  return app;
+}
+
+async function addHooks(app: App, context: RouteContext, table: RouteTable): Promise<void> {
+  const { config, host, clock, metrics } = context;
+  const access = createAccess(config);
+  app.decorateRequest("owner", null);
+
+  app.addHook("onRequest", async (request, reply) => {
+    const startedAt = clock.now();
+    reply.raw.once("close", () => recordRequest(request, reply, clock.now() - startedAt, metrics));
+    reply.header("x-request-id", request.id);
+    reply.header("x-content-type-options", "nosniff");
+    if (!/^\/(healthz|readyz)$/.test(request.routeOptions.url ?? "")) access.checkHost(request.raw);
+  });
+
+  if (config.corsOrigins.length > 0) await registerCors(app, config.corsOrigins);
+
+  app.addHook("onRequest", async (request, reply) => {
+    access.checkOrigin(request.raw);
+    if (request.method === "OPTIONS") return answerOptions(request, reply, table);
+    const route = request.is404 ? pathOf(request) : (request.routeOptions.url ?? "");
+    const isApi = route === "/api" || route.startsWith("/api/");
+    if (isApi || route === "/metrics") {
+      const query = request.routeOptions.config.takesQueryToken ? (request.query as Record<string, unknown>) : {};
+      const token = query.access_token;
+      request.owner = access.authenticate(request.raw, typeof token === "string" ? token : undefined);
+    }
+    if (request.is404) refuseUnknown(request, table);
+    if (isApi && host.draining) {
+      throw new HttpError("shutting_down", "the server is shutting down", { headers: { connection: "close" } });
+    }
+  });
+
+  app.addHook("preValidation", async (request) => {
+    if (request.body === undefined && request.routeOptions.config.bodyIsOptional) request.body = {};
+  });
+}
+
+async function registerCors(app: App, origins: readonly string[]): Promise<void> {
+  const listed = new Set<string | undefined>(origins);
+  await app.register(cors, {
+    origin: (origin, done) => done(null, listed.has(origin)),
+    methods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
+    allowedHeaders: ["Authorization", "Content-Type", "Last-Event-ID", "Idempotency-Key", "X-Request-Id"],
+    exposedHeaders: ["x-request-id", "retry-after", "location"],
+    maxAge: CORS_MAX_AGE_S,
+    strictPreflight: false,
+  });
+}
+
+function answerOptions(request: FastifyRequest, reply: FastifyReply, table: RouteTable): FastifyReply {
+  const methods = table.methodsOf(pathOf(request));
+  if (methods.length === 0) throw new HttpError("not_found", "there is nothing at this path");
+  return reply.code(204).header("allow", methods.join(", ")).send();
+}
+
+function refuseUnknown(request: FastifyRequest, table: RouteTable): never {
+  const methods = table.methodsOf(pathOf(request));
+  if (methods.length === 0) throw new HttpError("not_found", "there is nothing at this path");
+  const allow = methods.join(", ");
+  throw new HttpError("method_not_allowed", `this path takes ${allow}`, { headers: { allow } });
+}
+
+function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
+  const refusal = refusalOf(error);
+  if (refusal === undefined) request.log.error({ err: error }, "request failed");
+  const { code, message, details, headers } =
+    refusal ?? new HttpError("internal", "something failed inside the server; its log has this request id");
+  // A frame of its own: the type provider would hold the answer against the schema of the route.
+  reply.code(statusOf(code)).headers(headers).type("application/json; charset=utf-8");
+  reply.serializer(JSON.stringify).send(errorBody(code, message, details));
+}
+
+function recordRequest(request: FastifyRequest, reply: FastifyReply, elapsedMs: number, metrics: Metrics): void {
+  const { url, config } = request.routeOptions;
+  const status = reply.raw.statusCode;
+  const route = request.is404 ? "unmatched" : (url ?? "unmatched");
+  metrics.request(
+    { method: request.method, route, status: String(status) },
+    config.isStream ? undefined : elapsedMs / 1000,
+  );
+  const level = status >= 500 ? "error" : "info";
+  const done = reply.raw.writableFinished;
+  request.log[level]({ method: request.method, path: pathOf(request), status, ms: elapsedMs, done }, "request");
+}
+
+/** The path alone: a query may hold a token. */
+function pathOf(request: FastifyRequest): string {
+  const target = (request.raw.url ?? "").replace(/^https?:\/\/[^/?#]*/i, "");
+  return target.split(/[?#;]/, 1)[0] || "/";
+}
+
+// What a client sends is taken over only when it could not be anything but an id.
+function requestId(request: IncomingMessage, newId: () => string): string {
+  const given = request.headers["x-request-id"];
+  return typeof given === "string" && /^[A-Za-z0-9._-]{1,64}$/.test(given) ? given : newId();
+}
