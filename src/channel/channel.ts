@@ -21,6 +21,8 @@ export type ChannelStat =
 export interface ChannelOptions {
   /** This life of the Channel. Without it there are no ids and no messages, only announcements. */
   readonly epoch?: number;
+  /** The newest number that was given out in this epoch already; 0 unless given. */
+  readonly lastSeq?: number;
   readonly maxEvents: number;
   readonly maxBytes: number;
   /** One for the whole process. */

@@ -34,13 +34,15 @@ interface Note {
 const BATCH_BYTES = 65_536;
 
 export class EventRing {
-  readonly #messages = new SlidingWindow<Uint8Array>(1);
+  readonly #messages: SlidingWindow<Uint8Array>;
   readonly #notes = new SlidingWindow<Note>(0);
   readonly #maxEvents: number;
   readonly #maxBytes: number;
   #bytes = 0;
 
-  constructor(limits: { maxEvents: number; maxBytes: number }) {
+  /** @param limits the first message is numbered `lastSeq + 1` */
+  constructor(limits: { maxEvents: number; maxBytes: number; lastSeq?: number }) {
+    this.#messages = new SlidingWindow((limits.lastSeq ?? 0) + 1);
     this.#maxEvents = Math.max(1, limits.maxEvents);
     this.#maxBytes = limits.maxBytes;
   }

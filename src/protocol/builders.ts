@@ -180,7 +180,7 @@ export const requestEnd = (
 ): OmniMessage<RequestEndPayload> => ({
   timestamp: at,
   type: "event_msg",
-  payload: trim({ ...end, type: "request_end", status: end.status }),
+  payload: trim<RequestEndPayload>({ type: "request_end", ...end }),
 });
 
 export const approvalDecision = (
@@ -209,7 +209,7 @@ export const compactionBegin = (
 ): OmniMessage<CompactionBeginPayload> => ({
   timestamp: at,
   type: "event_msg",
-  payload: { ...begin, type: "compaction_begin" },
+  payload: { type: "compaction_begin", ...begin },
 });
 
 export const compactionEnd = (
@@ -218,7 +218,7 @@ export const compactionEnd = (
 ): OmniMessage<CompactionEndPayload> => ({
   timestamp: at,
   type: "event_msg",
-  payload: { ...end, type: "compaction_end" },
+  payload: { type: "compaction_end", ...end },
 });
 
 export const abort = (at: string, reason: string | null): OmniMessage<AbortPayload> => ({

@@ -126,6 +126,12 @@ export interface HistoryQuery {
   context?: "current";
 }
 
+export interface SubmitOptions {
+  thinkingLevel?: ThinkingLevel;
+  whenBusy?: "reject" | "queue" | "steer" | "interrupt";
+  onAssigned?: (task: { taskId: string; queued: number }) => void;
+}
+
 /** One Session in memory, as the transport uses it. */
 export interface HostedSession {
   readonly id: string;
@@ -135,14 +141,7 @@ export interface HostedSession {
    * Starts a Task. Resolves once its Prompt is recorded. `onAssigned` is called in the same tick in which the Task
    * takes the Session, before any of its messages: a stream opened in it misses none of them.
    */
-  submit(
-    input: Input,
-    options: {
-      thinkingLevel?: ThinkingLevel;
-      whenBusy?: "reject" | "queue" | "steer" | "interrupt";
-      onAssigned?: (task: { taskId: string; queued: number }) => void;
-    },
-  ): Promise<Result<{ taskId: string; queued: number }, SessionRefusal>>;
+  submit(input: Input, options: SubmitOptions): Promise<Result<{ taskId: string; queued: number }, SessionRefusal>>;
   task(taskId: string): TaskView | undefined;
   approvals(): ApprovalView[];
   /** Resolves once the decision is in the Trace. */

@@ -1,0 +1,153 @@
+// The composition root: configuration, stores, Sessions, server, and how it all ends.
+
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import closeWithGrace from "close-with-grace";
+import type { Logger } from "pino";
+import type { ChannelStat } from "./channel/channel.js";
+import { HeartbeatWheel } from "./channel/heartbeat.js";
+import { type Clock, systemClock } from "./clock.js";
+import { type Config, loadConfig } from "./config.js";
+import type { App } from "./http/context.js";
+import { createLog } from "./http/logging.js";
+import { createMetrics, type Metrics } from "./http/metrics.js";
+import { createServer } from "./http/server.js";
+import { createLLMClient } from "./llm/client.js";
+import { viewOf } from "./model-registry.js";
+import { acquireLease, type Lease } from "./session/lease.js";
+import type { Models } from "./session/process.js";
+import { createSessionManager, type SessionManager } from "./session/session-manager.js";
+import { createRecordStore } from "./session/session-record.js";
+import { scrubEnvironment } from "./tools/scrub-environment.js";
+import { createTraceStore } from "./trace/jsonl-store.js";
+
+/** The configuration is wrong (sysexits EX_CONFIG). */
+const EXIT_CONFIG = 78;
+/** Another server has the data directory (sysexits EX_TEMPFAIL). */
+const EXIT_HELD = 75;
+/** What a client is told to wait before it comes back to a server that ends. */
+const SHUTDOWN_RETRY_MS = 2_000;
+
+/** A server that listens. */
+export interface RunningServer {
+  /** For example `http://127.0.0.1:8420`. */
+  url: string;
+  /** Ends it in order: no further work, streams ended, Tasks interrupted, everything recorded. */
+  close(): Promise<void>;
+}
+
+/** Runs the server until a signal ends it. Sets the exit code; prints what is wrong on standard error. */
+export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void> {
+  const loaded = loadConfig(env, (path) => readFileSync(path, "utf8"));
+  if (!loaded.ok) return fail(EXIT_CONFIG, loaded.problems);
+  const { config } = loaded;
+  const log = createLog(config);
+  const lease = await acquireLease(config.dataDir);
+  if (!lease.ok) return fail(EXIT_HELD, [lease.message]);
+  let server: RunningServer;
+  try {
+    server = await startServer(config, log, lease.value);
+  } catch (error) {
+    await lease.value.release();
+    log.debug({ err: error }, "start failed");
+    return fail(1, [`cannot start: ${error instanceof Error ? error.message : String(error)}`]);
+  }
+  closeWithGrace({ delay: config.shutdownMs, logger: false }, async ({ signal, err }) => {
+    if (err !== undefined) log.fatal({ err }, "ending on a fault");
+    else log.info({ signal }, "ending");
+    await server.close();
+  });
+  process.stdout.write(`omnid listening on ${server.url}\n`);
+}
+
+/** Builds every part and listens. The lease is given back when the server has closed. */
+export async function startServer(config: Config, log: Logger, lease: Lease): Promise<RunningServer> {
+  const clock = systemClock();
+  const metrics = createMetrics();
+  const host = await hostSessions(config, log, clock, metrics);
+  const app = await createServer({ config, host, clock, newId, log, metrics });
+  await app.listen({ host: config.host, port: config.port });
+  return {
+    url: urlOf(app, config.host),
+    close: async () => {
+      // Sessions end first: their streams would keep the listener open.
+      await host.drain(SHUTDOWN_RETRY_MS);
+      await app.close();
+      await lease.release();
+    },
+  };
+}
+
+async function hostSessions(config: Config, log: Logger, clock: Clock, metrics: Metrics): Promise<SessionManager> {
+  const traces = await createTraceStore({ dir: config.dataDir, fsync: config.fsync, clock, log });
+  const workspacesFolder = join(config.dataDir, "workspaces");
+  await mkdir(workspacesFolder, { recursive: true, mode: 0o700 });
+  const manager = await createSessionManager({
+    clock,
+    newId,
+    log,
+    traces,
+    records: createRecordStore({ traces, fsync: config.fsync, log }),
+    models: modelsOf(config, clock),
+    heartbeat: new HeartbeatWheel({ intervalMs: config.heartbeatMs, clock }),
+    workspacesFolder,
+    commandEnvironment: scrubEnvironment(process.env, {
+      names: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"],
+      secrets: config.secrets,
+    }),
+    systemPrompt: config.systemPrompt,
+    maxTurns: config.maxTurns,
+    replay: { maxEvents: config.replayEvents, maxBytes: config.replayBytes },
+    approvalTimeoutMs: config.approvalTimeoutMs,
+    allowOutside: config.allowOutside,
+    maxSessions: config.maxSessions,
+    maxTasks: config.maxTasks,
+    onChannelStat: countChannels(metrics, log),
+  });
+  metrics.gauge("omnid_sessions", "Sessions in the data directory", () => manager.figures.sessions);
+  metrics.gauge("omnid_sessions_in_memory", "Sessions in memory", () => manager.figures.inMemory);
+  metrics.gauge("omnid_tasks_running", "Tasks that run", () => manager.figures.running);
+  metrics.gauge("omnid_approvals_pending", "Approvals that wait for a person", () => manager.figures.pendingApprovals);
+  return manager;
+}
+
+function modelsOf({ models, requestTimeoutMs, demoDelayMs }: Config, clock: Clock): Models {
+  return {
+    defaultModel: models.defaultModel,
+    views: () => models.models.map(viewOf),
+    find: (provider, modelId) => models.find(provider, modelId),
+    client: (spec) => createLLMClient(spec, { clock, newId, requestTimeoutMs, demoDelayMs }),
+  };
+}
+
+function countChannels(metrics: Metrics, log: Logger): (stat: ChannelStat) => void {
+  const resyncs = metrics.counter("omnid_resyncs_total", "Readers that lost their place", ["reason"]);
+  const dropped = metrics.counter("omnid_readers_dropped_total", "Readers that were disconnected", ["reason"]);
+  return (stat) => {
+    switch (stat.name) {
+      case "resync_required":
+        return resyncs({ reason: stat.reason });
+      case "reader_dropped":
+        return dropped({ reason: "does_not_read" });
+      case "reader_failed":
+        log.error({ err: stat.error }, "a stream was cut off");
+        return dropped({ reason: "fault" });
+    }
+  };
+}
+
+const newId = (): string => randomBytes(12).toString("hex");
+
+function urlOf(app: App, host: string): string {
+  const { port, address } = app.server.address() as AddressInfo;
+  const name = host === "localhost" ? host : address;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
+}
+
+function fail(code: number, problems: readonly string[]): void {
+  for (const problem of problems) process.stderr.write(`omnid: ${problem}\n`);
+  process.exitCode = code;
+}

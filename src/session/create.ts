@@ -1,0 +1,128 @@
+// A new Session on disk: its Workspace, its record and a Trace of one record, the `session_meta`. All or nothing.
+
+import { chmod, mkdir, rm } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
+import { toLine } from "../protocol/message.js";
+import { ok, type Result, refuse } from "../result.js";
+import type { Trace } from "../trace/trace-store.js";
+import { environmentOf, isDirectory } from "./load.js";
+import type { SessionProcess } from "./process.js";
+import { recordFile, type SessionRecord } from "./session-record.js";
+import { defaultSystemPrompt } from "./system-prompt.js";
+import type { CreateSession, Owner, SessionRefusal } from "./types.js";
+
+export async function createSession(
+  process: SessionProcess,
+  request: CreateSession,
+  owner: Owner,
+): Promise<Result<{ record: SessionRecord; trace: Trace }, SessionRefusal>> {
+  const checked = await check(process, request);
+  if (!checked.ok) return checked;
+  const record = await recordOf(process, request, owner);
+  if (!record.ok) return record;
+  const meta = metaLine(process, request, record.value);
+  if (!meta.ok) {
+    await dropWorkspace(record.value);
+    return meta;
+  }
+  try {
+    const { sessionId } = record.value;
+    const trace = await process.traces.create(sessionId, [[meta.value]], recordFile(record.value));
+    return ok({ record: record.value, trace });
+  } catch (error) {
+    await dropWorkspace(record.value);
+    process.log.error({ err: error }, "a Session could not be made");
+    return refuse("storage_failed", "the Session could not be recorded");
+  }
+}
+
+async function check(process: SessionProcess, request: CreateSession): Promise<Result<void, SessionRefusal>> {
+  const { provider, modelId, workspace } = request;
+  if ((provider === undefined) !== (modelId === undefined)) {
+    return refuse("invalid_request", "provider and modelId go together");
+  }
+  if (provider !== undefined && modelId !== undefined && process.models.find(provider, modelId) === undefined) {
+    return refuse("unknown_model", `there is no model ${provider}/${modelId}`);
+  }
+  if (request.allowOutsideWorkspace === true && !process.allowOutside) {
+    return refuse("not_allowed", "this server does not permit allowOutsideWorkspace");
+  }
+  if (workspace !== undefined && !(isAbsolute(workspace) && (await isDirectory(workspace)))) {
+    return refuse("workspace_not_found", "workspace: must be the absolute path of an existing directory");
+  }
+  return ok(undefined);
+}
+
+async function recordOf(
+  process: SessionProcess,
+  request: CreateSession,
+  owner: Owner,
+): Promise<Result<SessionRecord, SessionRefusal>> {
+  const now = process.clock.now();
+  const sessionId = sessionIdAt(now, process.newId());
+  const temporary = join(process.workspacesFolder, sessionId);
+  if (request.workspace === undefined) {
+    try {
+      await mkdir(temporary, { recursive: true, mode: 0o700 });
+      await chmod(temporary, 0o700);
+    } catch (error) {
+      process.log.error({ err: error }, "a temporary Workspace could not be made");
+      return refuse("storage_failed", "a temporary Workspace could not be made");
+    }
+  }
+  const { provider, modelId } = process.models.defaultModel;
+  const at = new Date(now).toISOString();
+  return ok({
+    sessionId,
+    owner,
+    provider: request.provider ?? provider,
+    modelId: request.modelId ?? modelId,
+    workspace: request.workspace ?? temporary,
+    ownsWorkspace: request.workspace === undefined,
+    approvalMode: request.approvalMode ?? "always-ask",
+    thinkingLevel: request.thinkingLevel ?? "default",
+    title: request.title ?? null,
+    ...(request.maxTurns === undefined ? {} : { maxTurns: request.maxTurns }),
+    ...(request.tools === undefined ? {} : { tools: request.tools }),
+    ...(request.allowOutsideWorkspace === undefined ? {} : { allowOutsideWorkspace: request.allowOutsideWorkspace }),
+    createdAt: at,
+    lastActiveAt: at,
+    archived: false,
+    epoch: 0,
+    usage: emptyTokenCounts(),
+  });
+}
+
+function metaLine(
+  process: SessionProcess,
+  request: CreateSession,
+  record: SessionRecord,
+): Result<string, SessionRefusal> {
+  const tools = [...environmentOf(process, record).definitions()];
+  const unknown = request.tools?.filter((name) => !tools.some((tool) => tool.name === name)) ?? [];
+  if (unknown.length > 0) return refuse("invalid_request", `tools: there is no tool ${unknown.join(", ")}`);
+  const names = tools.map((tool) => tool.name);
+  const meta = sessionMeta(record.createdAt, {
+    session_id: record.sessionId,
+    provider: record.provider,
+    model_id: record.modelId,
+    model_context_window: process.models.find(record.provider, record.modelId)?.spec.contextWindow ?? 0,
+    system_prompt: request.systemPrompt ?? process.systemPrompt ?? defaultSystemPrompt(record.workspace, names),
+    tools,
+    thinking_level: record.thinkingLevel,
+    agent_state: process.traces.folder(record.sessionId),
+    workspace: record.workspace,
+  });
+  return ok(toLine(meta));
+}
+
+async function dropWorkspace(record: SessionRecord): Promise<void> {
+  if (record.ownsWorkspace) await rm(record.workspace, { recursive: true, force: true });
+}
+
+/** `session-2026-07-18-03-10-22-a1b2c3d4`, the time in UTC. */
+function sessionIdAt(now: number, unique: string): string {
+  const stamp = new Date(now).toISOString().slice(0, 19).replace(/[T:]/g, "-");
+  return `session-${stamp}-${unique.replaceAll("-", "").slice(0, 8)}`;
+}

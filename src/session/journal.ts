@@ -1,0 +1,102 @@
+// The commit point of a Session: what is said here is recorded first and shown then, in one order. Everything that can
+// be known about a Session from its records (context, usage, what is unfinished) is folded here, by the same code live
+// and after a restart.
+
+import type { Channel } from "../channel/channel.js";
+import { Context } from "../engine/context.js";
+import type { Commit } from "../engine/merge-queue.js";
+import { Unfinished } from "../engine/unfinished.js";
+import { PartialAggregator } from "../protocol/aggregate.js";
+import { emptyTokenCounts } from "../protocol/builders.js";
+import { isPartial, isPayload, isSessionMeta } from "../protocol/guards.js";
+import { type OmniMessage, toLine } from "../protocol/message.js";
+import type { SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
+
+/** The Trace as the journal uses it. `append` rejects when the records could not be written; then none of them was. */
+export interface RecordSink {
+  append(lines: readonly string[]): Promise<void>;
+}
+
+export interface JournalDeps {
+  trace: RecordSink;
+  channel: Channel;
+  now: () => string;
+  /** Called for each message in the tick in which it is shown. */
+  onShown(message: OmniMessage): void;
+}
+
+export class Journal {
+  readonly #deps: JournalDeps;
+  readonly context = new Context();
+  readonly unfinished = new Unfinished();
+  readonly fragments = new PartialAggregator();
+  /** Every `tool_call_id` of the Session, and those that were decided. */
+  readonly callIds = new Set<string>();
+  readonly decidedCalls = new Set<string>();
+  /** Number of the Trace's records at this place. */
+  records = 0;
+  /** Ordinal of the record with which the current context begins. */
+  contextStart = 0;
+  usage: TokenCounts = emptyTokenCounts();
+  meta: SessionMetaPayload | undefined;
+
+  constructor(deps: JournalDeps) {
+    this.#deps = deps;
+  }
+
+  /** Records and shows messages of the stream. Fragments pass at once, unless a record goes before them. */
+  readonly commit: Commit = (batch) => {
+    const lines = batch.map(toLine);
+    const records = lines.filter((_, index) => isRecord(batch[index] as OmniMessage));
+    if (records.length === 0) {
+      this.#show(batch, lines);
+      return undefined;
+    }
+    return this.#deps.trace.append(records).then(() => this.#show(batch, lines));
+  };
+
+  /** Records messages that are not shown on the stream: the Prompt, steering. The caller announces the new count. */
+  async record(messages: readonly OmniMessage[]): Promise<void> {
+    await this.#deps.trace.append(messages.map(toLine));
+    for (const message of messages) this.replay(message);
+  }
+
+  /** Takes in a record that is in the Trace already. */
+  replay(record: OmniMessage): void {
+    this.context.push(record);
+    this.unfinished.push(record);
+    if (isPayload(record, "tool_call")) this.callIds.add(record.payload.tool_call_id);
+    else if (isPayload(record, "approval_decision")) this.decidedCalls.add(record.payload.tool_call_id);
+    else if (isPayload(record, "token_usage")) this.usage = record.payload.session;
+    else if (isSessionMeta(record)) {
+      this.meta = record.payload;
+      this.contextStart = this.records;
+    }
+    this.records += 1;
+  }
+
+  /**
+   * Closes whatever a crash, a failed disk or a bug left unfinished, on the stream and in the Trace.
+   * @returns false when nothing was open.
+   */
+  async closeUnfinished(status: StopReason, abortReason?: string): Promise<boolean> {
+    if (this.fragments.isEmpty && !this.unfinished.isOpen) return false;
+    const closers = this.fragments.closers(this.#deps.now(), "aborted");
+    if (closers.length > 0) await this.commit(closers);
+    const ending = abortReason === undefined ? { status } : { status, abortReason };
+    const records = this.unfinished.closing(this.#deps.now(), this.usage, ending);
+    if (records.length > 0) await this.commit(records);
+    return true;
+  }
+
+  #show(batch: readonly OmniMessage[], lines: readonly string[]): void {
+    for (const [index, message] of batch.entries()) {
+      if (isRecord(message)) this.replay(message);
+      else this.fragments.push(message);
+      this.#deps.channel.publish(lines[index] as string);
+      this.#deps.onShown(message);
+    }
+  }
+}
+
+const isRecord = (message: OmniMessage): boolean => message.origin === undefined && !isPartial(message);

@@ -1,0 +1,140 @@
+// A Session comes into memory: from its records alone, by the same folds that a live one keeps. What a crash left
+// unfinished is closed on record before anyone sees it.
+
+import { stat } from "node:fs/promises";
+import { Channel } from "../channel/channel.js";
+import type { ModelCost } from "../llm/model-spec.js";
+import type { TokenCounts } from "../protocol/payloads.js";
+import { ok, type Result, refuse } from "../result.js";
+import { builtInTools } from "../tools/built-in-tools.js";
+import { createEnvironment } from "../tools/environment.js";
+import type { Trace } from "../trace/trace-store.js";
+import { Journal } from "./journal.js";
+import { faultOutcome, type SessionProcess } from "./process.js";
+import { Session } from "./session.js";
+import type { SessionRecord } from "./session-record.js";
+import type { SessionView } from "./types.js";
+
+/** What the host of a Session answers it with. */
+export interface HostHooks {
+  claimTask(): Result<() => void, "too_many_tasks" | "shutting_down">;
+  onUpdated(record: SessionRecord, view: SessionView): void;
+}
+
+/** Where the Channel of an earlier time in memory stood; undefined after a restart. */
+export interface ChannelPosition {
+  epoch: number;
+  lastSeq: number;
+}
+
+/**
+ * Makes the Session of a record and its Trace. Its Channel goes on where it stood in this process, or begins a new
+ * epoch, larger than every earlier one.
+ * @throws StorageError when the Trace cannot be read.
+ */
+export async function loadSession(
+  process: SessionProcess,
+  record: SessionRecord,
+  trace: Trace,
+  hooks: HostHooks,
+  position?: ChannelPosition,
+): Promise<Session> {
+  const { clock, log } = process;
+  const epoch = position?.epoch ?? Math.max(clock.now(), record.epoch + 1);
+  const channel = new Channel({
+    epoch,
+    ...(position === undefined ? {} : { lastSeq: position.lastSeq }),
+    ...process.replay,
+    heartbeat: process.heartbeat,
+    onStat: process.onChannelStat,
+  });
+  let session: Session | undefined;
+  const journal = new Journal({
+    trace,
+    channel,
+    now: () => clock.iso(),
+    onShown: (message) => session?.onShown(message),
+  });
+  for await (const batch of trace.read()) for (const { message } of batch) journal.replay(message);
+  const current: SessionRecord = { ...record, epoch, usage: { ...record.usage, ...journal.usage } };
+  session = new Session(current, {
+    clock,
+    newId: process.newId,
+    trace,
+    channel,
+    journal,
+    environment: environmentOf(process, record),
+    model: () => modelOf(process, record),
+    workspaceExists: () => isDirectory(record.workspace),
+    approvalTimeoutMs: process.approvalTimeoutMs,
+    defaultMaxTurns: process.maxTurns,
+    costOf: (usage) => costOf(process.models.find(record.provider, record.modelId)?.spec.cost, usage),
+    claimTask: hooks.claimTask,
+    saveRecord: (changed) => process.records.write(changed),
+    onUpdated: hooks.onUpdated,
+    onFault: (error) => faultOutcome(log, record.sessionId, error),
+  });
+  if (position === undefined) await settle(process, journal, current);
+  return session;
+}
+
+/** A full disk must not hide the history: what cannot be written now is written before the next Prompt. */
+async function settle(process: SessionProcess, journal: Journal, record: SessionRecord): Promise<void> {
+  const { sessionId } = record;
+  try {
+    await process.records.write(record);
+    await journal.closeUnfinished("aborted", "server_restarted");
+  } catch (error) {
+    process.log.error({ err: error, sessionId }, "what a Session owes its record could not be written");
+  }
+}
+
+export function environmentOf(
+  process: SessionProcess,
+  record: Pick<SessionRecord, "workspace" | "allowOutsideWorkspace" | "tools">,
+): ReturnType<typeof createEnvironment> {
+  const tools = builtInTools({
+    workspace: record.workspace,
+    allowOutsideWorkspace: record.allowOutsideWorkspace === true && process.allowOutside,
+    environment: process.commandEnvironment,
+  });
+  const offered = record.tools;
+  return createEnvironment({
+    tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
+    clock: process.clock,
+  });
+}
+
+function modelOf(
+  process: SessionProcess,
+  record: SessionRecord,
+): ReturnType<ConstructorParameters<typeof Session>[1]["model"]> {
+  const { provider, modelId } = record;
+  const model = process.models.find(provider, modelId);
+  if (model === undefined) return refuse("model_unavailable", `${provider}/${modelId} is not configured`);
+  if (!model.available) {
+    return refuse("model_unavailable", `${provider}/${modelId} cannot be used: ${model.reason ?? "not available"}`);
+  }
+  return ok({ llm: process.models.client(model.spec), vision: model.spec.vision });
+}
+
+/** US dollars; prices are per million tokens, and one that is not named is that of plain input. */
+function costOf(cost: ModelCost | undefined, usage: TokenCounts): number | undefined {
+  if (cost?.input === undefined || cost.output === undefined) return undefined;
+  const cached = usage.cache_creation ?? 0;
+  const dollars =
+    usage.cache_read * (cost.cacheRead ?? cost.input) +
+    cached * (cost.cacheWrite ?? cost.input) +
+    (usage.cache_write - cached) * cost.input +
+    usage.output * cost.output;
+  return Math.round(dollars * 1e3) / 1e9;
+}
+
+export async function isDirectory(path: string): Promise<boolean> {
+  try {
+    return (await stat(path)).isDirectory();
+  } catch {
+    // Missing, not reachable, not ours to see: in each case there is no Workspace.
+    return false;
+  }
+}

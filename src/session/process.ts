@@ -1,0 +1,55 @@
+// What every Session of the process shares: the stores, the models, the caps. Built once, by `main`.
+
+import type { ChannelStat } from "../channel/channel.js";
+import type { HeartbeatWheel } from "../channel/heartbeat.js";
+import type { Clock } from "../clock.js";
+import type { LLMClient } from "../engine/ports.js";
+import type { TaskOutcome } from "../engine/run.js";
+import type { ModelSpec } from "../llm/model-spec.js";
+import type { TraceLog, TraceStore } from "../trace/trace-store.js";
+import type { RecordStore } from "./session-record.js";
+import type { ModelView } from "./types.js";
+
+/** The models that there are, as Sessions use them. */
+export interface Models {
+  readonly defaultModel: { provider: string; modelId: string };
+  views(): ModelView[];
+  find(provider: string, modelId: string): { spec: ModelSpec; available: boolean; reason?: string } | undefined;
+  client(spec: ModelSpec): LLMClient;
+}
+
+export interface SessionLog extends TraceLog {
+  error(details: object, message: string): void;
+}
+
+export interface SessionProcess {
+  clock: Clock;
+  newId(): string;
+  log: SessionLog;
+  traces: TraceStore;
+  records: RecordStore;
+  models: Models;
+  heartbeat: HeartbeatWheel;
+  /** Absolute path of the folder of temporary Workspaces. */
+  workspacesFolder: string;
+  /** What commands find in their environment; free of secrets. */
+  commandEnvironment: Readonly<Record<string, string>>;
+  /** Replaces the default system prompt. */
+  systemPrompt: string | undefined;
+  maxTurns: number;
+  replay: { maxEvents: number; maxBytes: number };
+  approvalTimeoutMs: number | undefined;
+  allowOutside: boolean;
+  maxSessions: number | undefined;
+  maxTasks: number | undefined;
+  onChannelStat(stat: ChannelStat): void;
+}
+
+/** A Task that could not go on: a record that cannot be written is the disk's fault, anything else is a bug of ours. */
+export function faultOutcome(log: SessionLog, sessionId: string, error: unknown): TaskOutcome {
+  const isStorage = error instanceof Error && error.name === "StorageError";
+  log.error({ err: error, sessionId }, isStorage ? "a record could not be written" : "a Task failed on a fault");
+  return isStorage
+    ? { status: "failed", error: { kind: "storage", message: error.message } }
+    : { status: "failed", error: { kind: "unknown", message: "internal error" } };
+}

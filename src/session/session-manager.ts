@@ -1,0 +1,278 @@
+// All Sessions of the process: made, found (loaded from their Traces when needed), listed from their records, removed,
+// drained. Owners are kept apart here: another's Session is not found.
+
+import type { Sink, Subscription } from "../channel/subscription.js";
+import { isSessionMeta } from "../protocol/guards.js";
+import { toLine } from "../protocol/message.js";
+import { ok, type Result, refuse } from "../result.js";
+import { createSession } from "./create.js";
+import { type ChannelPosition, type HostHooks, loadSession } from "./load.js";
+import { OwnerEvents } from "./owner-events.js";
+import type { SessionProcess } from "./process.js";
+import { removeWorkspace } from "./remove.js";
+import type { Session } from "./session.js";
+import { recordFromMeta, type SessionRecord } from "./session-record.js";
+import { recordView } from "./session-view.js";
+import type { CreateSession, Owner, SessionHost, SessionRefusal, SessionView } from "./types.js";
+
+/** How long a deleted Session's Task may take to end before its files go all the same. */
+const REMOVE_GRACE_MS = 3_000;
+/** Idle Sessions that stay in memory; above it the least recently used ones are unloaded. */
+const KEPT_IN_MEMORY = 500;
+/** A Session that was asked for less than this ago is in use: whoever found it may not have called it yet. */
+const IN_USE_MS = 5_000;
+/** Under a cap of the operator's a Session counts as in use for longer, so that the cap is felt and not a thrashing. */
+const IN_USE_CAPPED_MS = 60_000;
+
+interface Entry {
+  record: SessionRecord;
+  /** In memory, or on its way there. */
+  loading?: Promise<Session>;
+  session?: Session;
+  position?: ChannelPosition;
+  usedAt: number;
+}
+
+/** Reads the records of the data directory and hosts its Sessions. */
+export async function createSessionManager(process: SessionProcess): Promise<SessionManager> {
+  const ids = await process.traces.list();
+  const records = await process.records.readAll(ids);
+  const entries = new Map<string, Entry>();
+  for (const [index, id] of ids.entries()) {
+    const record = records[index] ?? (await rebuildRecord(process, id));
+    if (record !== undefined) entries.set(id, { record, usedAt: 0 });
+  }
+  return new SessionManager(process, entries);
+}
+
+export class SessionManager implements SessionHost {
+  readonly #process: SessionProcess;
+  readonly #entries: Map<string, Entry>;
+  readonly #events: OwnerEvents;
+  #runningTasks = 0;
+  #draining = false;
+
+  constructor(process: SessionProcess, entries: Map<string, Entry>) {
+    this.#process = process;
+    this.#entries = entries;
+    this.#events = new OwnerEvents({ heartbeat: process.heartbeat, onStat: process.onChannelStat });
+  }
+
+  get draining(): boolean {
+    return this.#draining;
+  }
+
+  /** Figures for the metrics. */
+  get figures(): { sessions: number; inMemory: number; running: number; pendingApprovals: number } {
+    let inMemory = 0;
+    let pendingApprovals = 0;
+    for (const { session } of this.#entries.values()) {
+      if (session === undefined) continue;
+      inMemory += 1;
+      pendingApprovals += session.approvals().length;
+    }
+    return { sessions: this.#entries.size, inMemory, running: this.#runningTasks, pendingApprovals };
+  }
+
+  async create(request: CreateSession, owner: Owner): Promise<Result<Session, SessionRefusal>> {
+    if (this.#draining) return refuse("shutting_down", "the server is shutting down");
+    const { maxSessions } = this.#process;
+    if (maxSessions !== undefined && this.#makeRoom(maxSessions - 1) >= maxSessions) {
+      return refuse("too_many_sessions", `${maxSessions} Sessions are in memory and in use`);
+    }
+    const made = await createSession(this.#process, request, owner);
+    if (!made.ok) return made;
+    const { record, trace } = made.value;
+    const entry: Entry = { record, usedAt: this.#process.clock.now() };
+    this.#entries.set(record.sessionId, entry);
+    const session = await this.#load(entry, Promise.resolve(trace));
+    this.#events.created(owner, session.view());
+    return ok(session);
+  }
+
+  async list(
+    query: { limit: number; cursor?: string; archived: boolean; parent?: string },
+    owner: Owner,
+  ): Promise<Result<{ sessions: SessionView[]; nextCursor?: string }, SessionRefusal>> {
+    const after = query.cursor === undefined ? undefined : readCursor(query.cursor);
+    if (query.cursor !== undefined && after === undefined) {
+      return refuse("invalid_request", "cursor: not one that this server gave");
+    }
+    const records = [...this.#entries.values()]
+      .filter(({ record }) => record.owner === owner && (query.archived || !record.archived))
+      .filter(({ record }) => record.parentSessionId === query.parent)
+      .filter(({ record }) => after === undefined || newestFirst(after, record) < 0)
+      .sort((a, b) => newestFirst(a.record, b.record));
+    const page = records.slice(0, query.limit);
+    const last = page[page.length - 1];
+    return ok({
+      sessions: page.map(({ record, session }) => session?.view() ?? recordView(record)),
+      ...(records.length > page.length && last !== undefined ? { nextCursor: writeCursor(last.record) } : {}),
+    });
+  }
+
+  async find(id: string, owner: Owner): Promise<Session | undefined> {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.record.owner !== owner) return undefined;
+    entry.usedAt = this.#process.clock.now();
+    if (entry.loading === undefined) {
+      this.#makeRoom(this.#process.maxSessions ?? KEPT_IN_MEMORY);
+      // Last in the map's order: used last.
+      this.#entries.delete(id);
+      this.#entries.set(id, entry);
+    }
+    return this.#load(entry, this.#process.traces.open(id));
+  }
+
+  async remove(id: string, owner: Owner): Promise<boolean> {
+    const entry = this.#entries.get(id);
+    if (entry === undefined || entry.record.owner !== owner) return false;
+    // Not to be found from this tick on; what still runs writes to a Trace that nobody will read.
+    this.#entries.delete(id);
+    const children = [...this.#entries.values()].filter(({ record }) => record.parentSessionId === id);
+    await Promise.all(children.map(({ record }) => this.remove(record.sessionId, owner)));
+    const session = await entry.loading?.catch(() => undefined);
+    if (session !== undefined) {
+      session.remove();
+      await Promise.race([session.settled(), this.#process.clock.sleep(REMOVE_GRACE_MS)]);
+    }
+    await this.#process.traces.remove(id);
+    await removeWorkspace(
+      this.#process,
+      entry.record,
+      [...this.#entries.values()].map(({ record }) => record),
+    );
+    this.#events.deleted(owner, id);
+    return true;
+  }
+
+  models(): ReturnType<SessionHost["models"]> {
+    const { models } = this.#process;
+    return { models: models.views(), defaultModel: models.defaultModel };
+  }
+
+  followEvents(sink: Sink, owner: Owner): Subscription {
+    return this.#events.follow(owner, sink);
+  }
+
+  async ready(): Promise<boolean> {
+    return !this.#draining && (await this.#process.traces.isWritable());
+  }
+
+  /**
+   * Takes no further work, ends every stream, interrupts what runs (but for what only waits for a person) and waits
+   * for it. Resolves when the last record is written.
+   */
+  async drain(retryMs: number): Promise<void> {
+    this.#draining = true;
+    const farewell = toLine({ type: "shutdown", retryMs });
+    this.#events.end(farewell);
+    const sessions = [...this.#entries.values()].flatMap(({ session }) => (session === undefined ? [] : [session]));
+    const ends = sessions.map((session) => {
+      session.endStreams(farewell);
+      if (session.waitsForPerson) return undefined;
+      session.stop("shutdown");
+      return session.settled();
+    });
+    await Promise.all(ends);
+    await this.#process.traces.close();
+  }
+
+  #load(entry: Entry, opening: Promise<Awaited<ReturnType<SessionProcess["traces"]["open"]>>>): Promise<Session> {
+    entry.loading ??= opening.then(async (trace) => {
+      if (trace === undefined) throw new Error(`the Trace of ${entry.record.sessionId} is gone`);
+      entry.session = await loadSession(this.#process, entry.record, trace, this.#hooks(entry), entry.position);
+      entry.record = entry.session.record;
+      return entry.session;
+    });
+    // A failed load is tried again by the next who asks.
+    entry.loading.catch(() => {
+      delete entry.loading;
+    });
+    return entry.loading;
+  }
+
+  #hooks(entry: Entry): HostHooks {
+    return {
+      claimTask: () => {
+        if (this.#draining) return refuse("shutting_down", "the server is shutting down");
+        const { maxTasks } = this.#process;
+        if (maxTasks !== undefined && this.#runningTasks >= maxTasks) {
+          return refuse("too_many_tasks", `${maxTasks} Tasks are running`);
+        }
+        this.#runningTasks += 1;
+        let given = true;
+        return ok(() => {
+          if (given) this.#runningTasks -= 1;
+          given = false;
+        });
+      },
+      onUpdated: (record, view) => {
+        entry.record = record;
+        if (this.#entries.get(record.sessionId) === entry) this.#events.updated(record.owner, view);
+      },
+    };
+  }
+
+  /** Unloads idle Sessions, the least recently used first, until `limit` are in memory. @returns how many are. */
+  #makeRoom(limit: number): number {
+    let { inMemory } = this.figures;
+    if (inMemory <= limit) return inMemory;
+    const inUse = this.#process.maxSessions === undefined ? IN_USE_MS : IN_USE_CAPPED_MS;
+    const usedBefore = this.#process.clock.now() - inUse;
+    for (const entry of this.#entries.values()) {
+      if (entry.session?.isIdle !== true || entry.usedAt > usedBefore) continue;
+      entry.position = entry.session.unload();
+      delete entry.session;
+      delete entry.loading;
+      inMemory -= 1;
+      if (inMemory <= limit) break;
+    }
+    return inMemory;
+  }
+}
+
+async function rebuildRecord(process: SessionProcess, sessionId: string): Promise<SessionRecord | undefined> {
+  const trace = await process.traces.open(sessionId);
+  if (trace === undefined) return undefined;
+  try {
+    const first = await firstOf(trace.read({ from: 0, to: 1 }));
+    const meta = await firstOf(trace.read({ from: trace.contextStart, to: trace.contextStart + 1 }));
+    const last = await firstOf(trace.read({ from: trace.count - 1 }));
+    if (first === undefined || meta === undefined || !isSessionMeta(meta.message)) return undefined;
+    return recordFromMeta(meta.message.payload, {
+      sessionId,
+      createdAt: first.message.timestamp,
+      lastActiveAt: last?.message.timestamp ?? first.message.timestamp,
+      workspacesFolder: process.workspacesFolder,
+    });
+  } catch (error) {
+    process.log.error({ err: error, sessionId }, "a Session without a record could not be read from its Trace");
+    return undefined;
+  }
+}
+
+async function firstOf<T>(batches: AsyncIterable<readonly T[]>): Promise<T | undefined> {
+  for await (const batch of batches) return batch[0];
+  return undefined;
+}
+
+type Position = Pick<SessionRecord, "lastActiveAt" | "sessionId">;
+
+function newestFirst(a: Position, b: Position): number {
+  if (a.lastActiveAt !== b.lastActiveAt) return a.lastActiveAt < b.lastActiveAt ? 1 : -1;
+  return a.sessionId < b.sessionId ? 1 : a.sessionId > b.sessionId ? -1 : 0;
+}
+
+const writeCursor = ({ lastActiveAt, sessionId }: Position): string =>
+  Buffer.from(JSON.stringify([lastActiveAt, sessionId])).toString("base64url");
+
+function readCursor(cursor: string): Position | undefined {
+  try {
+    const [lastActiveAt, sessionId] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
+    return typeof lastActiveAt === "string" && typeof sessionId === "string" ? { lastActiveAt, sessionId } : undefined;
+  } catch {
+    // Whatever it was, it was not ours.
+    return undefined;
+  }
+}

@@ -1,0 +1,32 @@
+// The `task_state` event: how a Session stands at one place of its stream. Authoritative for every reader.
+
+import { toLine } from "../protocol/message.js";
+import type { SessionState, TaskView } from "./types.js";
+
+export interface TaskStateFacts {
+  state: SessionState;
+  taskId: string | undefined;
+  pendingApprovals: number;
+  records: number;
+  /** The Task that this very event ends, or that a late reader asked about. */
+  ended: TaskView | undefined;
+}
+
+/** @returns the event as one line of JSON. */
+export function taskStateEvent(facts: TaskStateFacts): string {
+  const { state, taskId, pendingApprovals, records, ended } = facts;
+  return toLine({
+    type: "task_state",
+    state,
+    ...(taskId === undefined ? {} : { taskId }),
+    queued: 0,
+    pendingApprovals,
+    records,
+    ...(ended?.state === "ended"
+      ? { ended: { taskId: ended.taskId, status: ended.status, ...(ended.error ? { error: ended.error } : {}) } }
+      : {}),
+  });
+}
+
+/** The tag of the `task_state` that ends a Task: a stream of that Task alone ends after it. */
+export const endTag = (taskId: string): string => `ended:${taskId}`;
