@@ -97,6 +97,8 @@ function takeOutput(facts: ChainFacts, payload: ToolCallOutputPayload): void {
   const call = facts.calls.get(payload.tool_call_id);
   if (call !== undefined) call.outputs += 1;
   facts.unanswered.delete(payload.tool_call_id);
+  // Nobody will be asked about what was answered; its missing decision was reported with the output.
+  facts.undecided.delete(payload.tool_call_id);
 }
 
 function takeEnd(facts: ChainFacts, payload: RequestEndPayload): void {

@@ -6,7 +6,7 @@ import { isPayload, isSessionMeta } from "../guards.js";
 import type { OmniMessage } from "../message.js";
 import type { TextPayload } from "../payloads.js";
 import { isModelContent } from "./facts.js";
-import { type Look, type Mode, quote, type Rule } from "./rule.js";
+import { isOfRecovery, type Look, type Mode, quote, type Rule } from "./rule.js";
 
 const NOTICE = /^\[reached max turns \(-?\d+\); stopping\]$/;
 
@@ -112,9 +112,6 @@ function release(state: State, look: Look, message?: OmniMessage): void {
   if (byRecovery) state.held = [];
   else flush(state, look);
 }
-
-const isOfRecovery = (reason: string | null | undefined): boolean =>
-  reason === "server_restarted" || reason === null || reason === undefined;
 
 function flush(state: State, look: Look): void {
   for (const { place, message } of state.held) look.report(message, { place });

@@ -34,3 +34,7 @@ export const abnormal = (stop: StopReason | undefined): StopReason | undefined =
 
 /** A value of the wire in a message for a person, on one line. */
 export const quote = (value: unknown): string => JSON.stringify(value) ?? "nothing";
+
+/** True for the reason of an abort that closed what a crash, or a disk that took no writes, had cut. */
+export const isOfRecovery = (reason: string | null | undefined): boolean =>
+  reason === "server_restarted" || reason === null || reason === undefined;

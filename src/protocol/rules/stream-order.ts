@@ -25,12 +25,32 @@ export function streamOrder(
 ): OrderFault | undefined {
   const said = [...stream.entries()].filter(([, m]) => !isPartial(m) && (m.origin ?? []).length === 0);
   const records = shown(trace);
-  let at = 0;
-  if (options.joined === true && said[0] !== undefined) {
-    const [place, first] = said[0];
-    at = records.findIndex((record) => isDeepStrictEqual(record.message, first));
-    if (at < 0) return { place, message: `the stream's first record, ${nameOf(first)}, is not in the Trace` };
+  const first = said[0];
+  if (options.joined !== true || first === undefined) return follow(stream.length, said, records, 0, options);
+  // Equal records recur (two request_begin of one millisecond), so each place where the stream may begin is tried.
+  let furthest: OrderFault = { place: first[0], message: `${nameOf(first[1])} is not in the Trace` };
+  for (const [at, { message }] of records.entries()) {
+    if (!isDeepStrictEqual(message, first[1])) continue;
+    const fault = follow(stream.length, said, records, at, options);
+    if (fault === undefined) return undefined;
+    if (fault.place > furthest.place) furthest = fault;
   }
+  return furthest;
+}
+
+interface Shown {
+  message: OmniMessage;
+  isOptional: boolean;
+}
+
+function follow(
+  length: number,
+  said: readonly [number, OmniMessage][],
+  records: readonly Shown[],
+  from: number,
+  options: { running?: boolean },
+): OrderFault | undefined {
+  let at = from;
   for (const [place, message] of said) {
     while (records[at]?.isOptional === true && !isDeepStrictEqual(records[at]?.message, message)) at += 1;
     const record = records[at]?.message;
@@ -42,12 +62,12 @@ export function streamOrder(
   }
   const rest = records.slice(at).find((record) => !record.isOptional);
   if (rest === undefined || options.running === true) return undefined;
-  return { place: stream.length, message: `${nameOf(rest.message)} is in the Trace and not on the stream` };
+  return { place: length, message: `${nameOf(rest.message)} is in the Trace and not on the stream` };
 }
 
 /** The records that a reader of the stream sees; the usage of a compaction's tries may be shown or not. */
-function shown(trace: readonly OmniMessage[]): { message: OmniMessage; isOptional: boolean }[] {
-  const records: { message: OmniMessage; isOptional: boolean }[] = [];
+function shown(trace: readonly OmniMessage[]): Shown[] {
+  const records: Shown[] = [];
   let isCompacting = false;
   for (const message of trace) {
     if (isPayload(message, "compaction_end")) isCompacting = false;

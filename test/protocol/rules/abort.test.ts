@@ -83,6 +83,22 @@ test.each([
   expect(validateStream(stream, { mode: "stream", running: true }).map(({ rule }) => rule)).toContain("abort"),
 );
 
+test("the order of recovery is caught where a person interrupted", () => {
+  const stream = [
+    begin(),
+    ...called("a"),
+    ...tail(),
+    denied("a", "abort"),
+    outputOf("a", interrupted, "aborted"),
+    aborted(),
+  ];
+  expect(validateStream(stream, { mode: "stream" }).map(({ place, rule, message }) => [place, rule, message])).toEqual([
+    [6, "abort", 'request_end(aborted) before the output of call "a"'],
+    [6, "abort", "request_end(aborted) is not followed by abort"],
+  ]);
+  expect(rulesOf([...stream.slice(0, -1), aborted("server_restarted")])).toEqual([]);
+});
+
 test("request_end(aborted) as the last message of all is caught", () => {
   expect(rulesOf([begin(), ...tail()])).toEqual(["abort"]);
 });

@@ -117,6 +117,10 @@ describe("G5: a Trace that a crash cut and recovery closed", () => {
     ["after token_usage, with a second one", [...head, first!, second!, abortedEnd, recovered]],
     ["after token_usage, with a call open", [...head, callOf("a"), first!, ...closed, second!, abortedEnd, recovered]],
     [
+      "after token_usage, with a call open: the end first",
+      [...head, callOf("a"), first!, abortedEnd, ...closed, recovered],
+    ],
+    [
       "after token_usage, with a call open and no second one",
       [...head, callOf("a"), first!, ...closed, abortedEnd, recovered],
     ],
