@@ -12,6 +12,7 @@ import type { Trace } from "../trace/trace-store.js";
 import { Journal } from "./journal.js";
 import { faultOutcome, type SessionProcess } from "./process.js";
 import { Session } from "./session.js";
+import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import type { SessionView } from "./types.js";
 
@@ -105,10 +106,7 @@ export function environmentOf(
   });
 }
 
-function modelOf(
-  process: SessionProcess,
-  record: SessionRecord,
-): ReturnType<ConstructorParameters<typeof Session>[1]["model"]> {
+function modelOf(process: SessionProcess, record: SessionRecord): ReturnType<SessionDeps["model"]> {
   const { provider, modelId } = record;
   const model = process.models.find(provider, modelId);
   if (model === undefined) return refuse("model_unavailable", `${provider}/${modelId} is not configured`);

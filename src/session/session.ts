@@ -2,22 +2,19 @@
 // reader may rely on is announced in the tick in which it changes.
 
 import type { Readable } from "node:stream";
-import type { Channel } from "../channel/channel.js";
 import type { Sink, Snapshot, Subscription } from "../channel/subscription.js";
-import type { Clock } from "../clock.js";
-import type { Environment, LLMClient, ThinkingLevel } from "../engine/ports.js";
+import type { LLMClient, ThinkingLevel } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
-import type { TokenCounts } from "../protocol/payloads.js";
 import { ok, type Result, refuse } from "../result.js";
-import type { Trace } from "../trace/trace-store.js";
 import { readHistory } from "./history.js";
 import type { Journal } from "./journal.js";
 import type { ChannelPosition } from "./load.js";
 import { PendingApprovals } from "./pending-approvals.js";
 import { type ReadyModel, recordPrompt } from "./record-prompt.js";
 import { type AbortReason, RunningTask } from "./running-task.js";
+import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
 import { TaskLog } from "./task-log.js";
@@ -35,29 +32,6 @@ import type {
   SubmitOptions,
   TaskView,
 } from "./types.js";
-
-/** What a Session needs of the process that hosts it. */
-export interface SessionDeps {
-  clock: Clock;
-  newId(): string;
-  trace: Pick<Trace, "read" | "openTrace">;
-  channel: Channel;
-  journal: Journal;
-  environment: Environment;
-  /** The client of the Session's model, or why there is none. */
-  model(): Result<{ llm: LLMClient; vision: boolean }, "model_unavailable">;
-  workspaceExists(): Promise<boolean>;
-  approvalTimeoutMs: number | undefined;
-  defaultMaxTurns: number;
-  /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
-  costOf(usage: TokenCounts): number | undefined;
-  /** Takes one of the process's places for running Tasks, or says why not. The function gives it back. */
-  claimTask(): Result<() => void, "too_many_tasks" | "shutting_down">;
-  /** Saves the record. Failures are reported by the host, not thrown, when `mayFail`. */
-  saveRecord(record: SessionRecord): Promise<void>;
-  onUpdated(record: SessionRecord, view: SessionView): void;
-  onFault(error: unknown): TaskOutcome;
-}
 
 export class Session implements HostedSession {
   readonly id: string;

@@ -1,0 +1,35 @@
+// What one Session is made of, besides its record.
+
+import type { Channel } from "../channel/channel.js";
+import type { Clock } from "../clock.js";
+import type { Environment, LLMClient } from "../engine/ports.js";
+import type { TaskOutcome } from "../engine/run.js";
+import type { TokenCounts } from "../protocol/payloads.js";
+import type { Result } from "../result.js";
+import type { Trace } from "../trace/trace-store.js";
+import type { Journal } from "./journal.js";
+import type { SessionRecord } from "./session-record.js";
+import type { SessionView } from "./types.js";
+
+/** What a Session needs of the process that hosts it. */
+export interface SessionDeps {
+  clock: Clock;
+  newId(): string;
+  trace: Pick<Trace, "read" | "openTrace">;
+  channel: Channel;
+  journal: Journal;
+  environment: Environment;
+  /** The client of the Session's model, or why there is none. */
+  model(): Result<{ llm: LLMClient; vision: boolean }, "model_unavailable">;
+  workspaceExists(): Promise<boolean>;
+  approvalTimeoutMs: number | undefined;
+  defaultMaxTurns: number;
+  /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
+  costOf(usage: TokenCounts): number | undefined;
+  /** Takes one of the process's places for running Tasks, or says why not. The function gives it back. */
+  claimTask(): Result<() => void, "too_many_tasks" | "shutting_down">;
+  /** Saves the record. Failures are reported by the host, not thrown, when `mayFail`. */
+  saveRecord(record: SessionRecord): Promise<void>;
+  onUpdated(record: SessionRecord, view: SessionView): void;
+  onFault(error: unknown): TaskOutcome;
+}

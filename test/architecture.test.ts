@@ -1,0 +1,134 @@
+// Who may import whom. The import lines are read, so a new edge shows up here before it becomes a habit.
+
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+
+interface Source {
+  /** From the project's root, for example `src/engine/run.ts`. */
+  path: string;
+  text: string;
+  /** Our own files that it imports, as paths from the root. */
+  own: string[];
+  packages: string[];
+}
+
+function filesIn(directory: string): string[] {
+  return readdirSync(directory).flatMap((name) => {
+    const path = join(directory, name);
+    if (statSync(path).isDirectory()) return filesIn(path);
+    return name.endsWith(".ts") ? [path] : [];
+  });
+}
+
+const sources: Source[] = [...filesIn(join(ROOT, "src")), ...filesIn(join(ROOT, "routes"))].map((path) => {
+  const text = readFileSync(path, "utf8");
+  const specifiers = [...text.matchAll(/(?:from|import)\s*\(?\s*"([^"]+)"/g)].map((match) => match[1] as string);
+  return {
+    path: relative(ROOT, path),
+    text,
+    own: specifiers
+      .filter((specifier) => specifier.startsWith("."))
+      .map((specifier) => relative(ROOT, join(dirname(path), specifier)).replace(/\.js$/, ".ts")),
+    packages: specifiers.filter((specifier) => !specifier.startsWith(".") && !specifier.startsWith("node:")),
+  };
+});
+
+/** The part of the house a file belongs to: `engine`, `routes`, or the name of a file at the top of `src`. */
+function partOf(path: string): string {
+  const [top, second] = path.split("/");
+  return top === "src" ? (second as string).replace(/\.ts$/, "") : (top as string);
+}
+
+// What each part may import, besides itself and the three leaves.
+const LEAVES = ["clock", "result", "version"];
+const ALLOWED: Record<string, string[]> = {
+  clock: [],
+  result: [],
+  version: [],
+  protocol: [],
+  channel: [],
+  engine: ["protocol"],
+  llm: ["protocol", "engine"],
+  tools: ["protocol", "engine"],
+  trace: ["protocol", "engine"],
+  session: ["protocol", "engine", "llm", "tools", "trace", "channel"],
+  "config-file": ["llm", "engine", "session"],
+  "model-registry": ["llm", "engine", "session", "config-file"],
+  config: ["config-file", "model-registry", "session"],
+  http: ["protocol", "engine", "session", "channel", "config", "config-file", "model-registry", "routes", "llm"],
+  routes: ["protocol", "engine", "session", "channel", "http", "config"],
+  cli: ["protocol", "main"],
+  web: [],
+  main: [
+    "channel",
+    "config",
+    "http",
+    "llm",
+    "model-registry",
+    "routes",
+    "session",
+    "tools",
+    "trace",
+    "protocol",
+    "engine",
+  ],
+};
+
+test("every part of the house is known to the rules", () => {
+  expect([...new Set(sources.map((source) => partOf(source.path)))].filter((part) => !(part in ALLOWED))).toEqual([]);
+});
+
+test("imports point down", () => {
+  const wrong = sources.flatMap(({ path, own }) => {
+    const part = partOf(path);
+    const allowed = new Set([part, ...LEAVES, ...(ALLOWED[part] ?? [])]);
+    return own.filter((target) => !allowed.has(partOf(target))).map((target) => `${path} imports ${target}`);
+  });
+  expect(wrong).toEqual([]);
+});
+
+describe("what only one place may know", () => {
+  const only: [string, RegExp, (path: string) => boolean][] = [
+    ["Fastify", /^(fastify|@fastify\/|fastify-type-provider-zod)/, (p) => /^(src\/http|routes)\//.test(p)],
+    ["undici", /^undici/, (p) => p === "src/llm/http-sse.ts"],
+    ["eventsource-parser", /^eventsource-parser/, (p) => p === "src/llm/http-sse.ts" || p.startsWith("src/client/")],
+    ["commander", /^commander/, (p) => p === "src/cli.ts"],
+    ["prom-client", /^prom-client/, (p) => p === "src/http/metrics.ts"],
+  ];
+  test.each(only)("%s", (_name, pattern, allowed) => {
+    const wrong = sources.filter(({ path, packages }) => packages.some((p) => pattern.test(p)) && !allowed(path));
+    expect(wrong.map((source) => source.path)).toEqual([]);
+  });
+
+  test("the system's time and randomness", () => {
+    // Waiting and stamping go through a Clock, so that a test owns time.
+    const allowed = ["src/clock.ts", "src/main.ts"];
+    const wrong = sources.filter(
+      ({ path, text }) =>
+        !allowed.includes(path) &&
+        /\b(Date\.now|setTimeout|setInterval|AbortSignal\.timeout|Math\.random)\(/.test(text),
+    );
+    expect(wrong.map((source) => source.path)).toEqual([]);
+  });
+});
+
+describe("the shape of files", () => {
+  test("none is longer than 300 lines", () => {
+    const long = sources.map(({ path, text }) => [path, text.split("\n").length - 1] as const);
+    expect(long.filter(([, lines]) => lines > 300)).toEqual([]);
+  });
+
+  test("names are kebab-case and exports are named", () => {
+    expect(sources.filter(({ path }) => !/^[a-z0-9-/]+(\.d)?\.ts$/.test(path)).map(({ path }) => path)).toEqual([]);
+    expect(sources.filter(({ text }) => /^export default /m.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+});
+
+test("the version is the package's", async () => {
+  const { VERSION } = await import("../src/version.js");
+  expect(VERSION).toBe(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).version);
+});
