@@ -13,6 +13,8 @@ import { ToolFailure } from "./tool.js";
 
 const { O_RDONLY, O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK } = constants;
 const IS_LINUX = process.platform === "linux";
+// The longest path that systems take; a longer one would be looked for folder by folder first.
+const MAX_PATH_BYTES = 4_096;
 // Names a folder without the right to list it, which a folder on the way need not give.
 const O_PATH = IS_LINUX ? 0o10000000 : 0;
 
@@ -103,6 +105,8 @@ export class Workspace {
   async #locate(path: string): Promise<Location> {
     if (path === "") throw new ToolFailure("The path is empty.");
     if (path.includes("\0")) throw new ToolFailure("The path holds a NUL character, which no file name can.");
+    const size = Buffer.byteLength(path);
+    if (size >= MAX_PATH_BYTES) throw new ToolFailure(`The path is ${size} bytes, limit ${MAX_PATH_BYTES - 1}.`);
     let root: string;
     let real: string;
     try {

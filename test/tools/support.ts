@@ -134,6 +134,15 @@ export async function inWorkspace(
   return { folder, environment: createEnvironment({ tools, clock: options.clock ?? systemClock() }) };
 }
 
+/** Resolves when told to. */
+export function gate(): { opened: Promise<void>; open: () => void } {
+  let open!: () => void;
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { opened, open };
+}
+
 /** A tool made of one generator. */
 export const toolOf = (
   run: (args: unknown, context: ToolContext) => AsyncGenerator<string, ToolOutput, void>,
