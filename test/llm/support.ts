@@ -1,0 +1,123 @@
+// Feeding recorded or written bytes through reader and decoder, and holding the discipline over what comes out.
+
+import { expect } from "vitest";
+import type { LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
+import { EventReader } from "../../src/llm/http-sse.js";
+import type { ModelSpec } from "../../src/llm/model-spec.js";
+import type { Failure } from "../../src/llm/outcome.js";
+import { ToolCallIds } from "../../src/llm/tool-call-ids.js";
+import { openaiChat } from "../../src/llm/wire/openai-chat.js";
+import { PartialAggregator } from "../../src/protocol/aggregate.js";
+import { userText } from "../../src/protocol/builders.js";
+import { isPartial, isPayload } from "../../src/protocol/guards.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import { SegmentWriter } from "../../src/protocol/segment.js";
+import { validateStream } from "../../src/protocol/validate.js";
+
+export const AT = "2026-07-18T03:10:22.000Z";
+
+export const FROM = "acme/one";
+
+export function modelSpec(changes: Partial<ModelSpec> = {}): ModelSpec {
+  return {
+    provider: "acme",
+    modelId: "one",
+    protocol: "openai-chat",
+    baseUrl: "http://127.0.0.1:9/v1",
+    contextWindow: 100_000,
+    vision: true,
+    thinking: true,
+    ...changes,
+  };
+}
+
+export function llmRequest(changes: Partial<LLMRequest> = {}): LLMRequest {
+  return {
+    sessionId: "session-1",
+    systemPrompt: "be brief",
+    tools: [],
+    messages: [userText(AT, "hello")],
+    thinkingLevel: "default",
+    isCallIdTaken: () => false,
+    signal: new AbortController().signal,
+    ...changes,
+  };
+}
+
+export interface Answer {
+  messages: OmniMessage[];
+  outcome: LLMOutcome;
+}
+
+let counter = 0;
+const newId = (): string => `fresh${++counter}`;
+
+/** Bytes, cut into chunks, through reader and decoder to messages and outcome; without any I/O. */
+export function decodeChunks(
+  chunks: Iterable<Uint8Array>,
+  options: { isTaken?: (id: string) => boolean; lost?: Failure } = {},
+): Answer {
+  const reader = new EventReader();
+  const writer = new SegmentWriter(() => AT);
+  const ids = new ToolCallIds(options.isTaken ?? (() => false), newId);
+  const decoder = openaiChat.decoder({ writer, ids, from: FROM });
+  const messages: OmniMessage[] = [];
+  const feed = (events: ReturnType<EventReader["end"]>) => {
+    for (const event of events) decoder.push(event);
+    messages.push(...writer.take());
+  };
+  for (const chunk of chunks) {
+    feed(reader.push(chunk));
+    if (decoder.done) break;
+  }
+  if (!decoder.done) feed(reader.end());
+  const outcome = decoder.end(options.lost);
+  messages.push(...writer.take());
+  expectDiscipline(messages);
+  return { messages, outcome };
+}
+
+export const decodeText = (text: string, options?: Parameters<typeof decodeChunks>[1]): Answer =>
+  decodeChunks([Buffer.from(text)], options);
+
+/** One chunk object for each argument, framed; strings stay as they are. */
+export const sse = (...chunks: (object | string)[]): string =>
+  chunks.map((chunk) => `data: ${typeof chunk === "string" ? chunk : JSON.stringify(chunk)}\n\n`).join("");
+
+/** A chunk with this delta of choice 0. */
+export const delta = (content: object, finish: string | null = null): object => ({
+  choices: [{ index: 0, delta: content, finish_reason: finish }],
+});
+
+/** The segments as the provider's recorder describes them. */
+export function segmentsOf(messages: readonly OmniMessage[]): Record<string, string>[] {
+  const segments: Record<string, string>[] = [];
+  for (const message of messages) {
+    if (isPayload(message, "text")) segments.push({ type: "text", text: message.payload.text });
+    else if (isPayload(message, "thinking")) segments.push({ type: "thinking", thinking: message.payload.thinking });
+    else if (isPayload(message, "tool_call")) {
+      const { tool_call_id: id, name, arguments: args } = message.payload;
+      segments.push({ type: "tool_call", id, name, arguments: args });
+    }
+  }
+  return segments;
+}
+
+export const complete = (messages: readonly OmniMessage[]): OmniMessage[] =>
+  messages.filter((message) => !isPartial(message));
+
+/** Every segment by the streaming discipline, and nothing left open. */
+export function expectDiscipline(messages: readonly OmniMessage[]): void {
+  const open = new PartialAggregator();
+  for (const message of messages) open.push(message);
+  expect(open.isEmpty).toBe(true);
+  expect(validateStream(messages, { mode: "stream", joined: true, running: true })).toEqual([]);
+}
+
+/** The same text in pieces of `size` bytes. */
+export function* pieces(bytes: Uint8Array, size: number): Generator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
+}
+
+/** What must not depend on where the bytes were cut. */
+export const essence = ({ messages, outcome }: Answer): object => ({ complete: complete(messages), outcome });
