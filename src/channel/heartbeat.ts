@@ -63,7 +63,8 @@ export class HeartbeatWheel {
     this.#cancel = this.#clock.after(this.#tickMs, () => this.#turn());
     const slot = this.#slotOf(this.#tick);
     for (const member of [...slot]) {
-      if (member.slot !== slot) continue;
+      // A beat before this one may have ended this stream.
+      if (!slot.has(member)) continue;
       if (this.#tick - member.touchedAt >= SLOTS) {
         member.touchedAt = this.#tick;
         member.beat();
