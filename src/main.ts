@@ -55,7 +55,7 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
     log.debug({ err: error }, "start failed");
     return fail(1, [`cannot start: ${error instanceof Error ? error.message : String(error)}`]);
   }
-  closeWithGrace({ delay: config.shutdownMs, logger: false }, async ({ signal, err }) => {
+  closeWithGrace({ delay: Math.max(1, config.shutdownMs), logger: false }, async ({ signal, err }) => {
     if (err !== undefined) log.fatal({ err }, "ending on a fault");
     else log.info({ signal }, "ending");
     await server.close();

@@ -50,9 +50,10 @@ export class Unfinished {
     return this.#taskOpen || this.#requestOpen || this.#compaction !== undefined || this.#owed().length > 0;
   }
 
-  /** True from `request_begin` until `request_end`. */
-  get requestOpen(): boolean {
-    return this.#requestOpen;
+  /** True when nothing goes on but that somebody decides: no open Request, no tool that runs, a call undecided. */
+  get awaitsDecisionOnly(): boolean {
+    const owed = this.#owed();
+    return !this.#requestOpen && owed.length > 0 && owed.every(([, call]) => !call.decided);
   }
 
   /**

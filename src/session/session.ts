@@ -151,7 +151,7 @@ export class Session implements HostedSession {
 
   /** True while the Task waits for a person and for nothing else is being done. */
   get waitsForPerson(): boolean {
-    return this.#approvals.views.length > 0 && !this.#journal.unfinished.requestOpen;
+    return this.#approvals.views.length > 0 && this.#journal.unfinished.awaitsDecisionOnly;
   }
 
   /** Deleted: refuses everything from now on, interrupts, ends the streams. */
@@ -251,7 +251,6 @@ export class Session implements HostedSession {
 
   #touch(): void {
     this.#record = { ...this.#record, lastActiveAt: this.#deps.clock.iso(), usage: this.#usage() };
-    this.#deps.onUpdated(this.#record, this.view());
   }
 
   #taskState(endedTaskId?: string): string {
@@ -270,6 +269,7 @@ export class Session implements HostedSession {
       this.#taskState(endedTaskId),
       endedTaskId === undefined ? undefined : endTag(endedTaskId),
     );
+    this.#deps.onUpdated(this.#record, this.view());
   }
 
   #snapshot(untilTask: string | undefined): Snapshot {
