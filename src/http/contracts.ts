@@ -108,7 +108,7 @@ const filePart = z.strictObject({
 
 export const inputSchema = z
   .union([notBlank, z.array(z.discriminatedUnion("type", [textPart, imagePart, filePart])).min(1, "must not be empty")])
-  .meta({ id: "Input", description: "What the user says: a text that is not blank, or a list of parts." });
+  .meta({ id: "Prompt", description: "What the user says: a text that is not blank, or a list of parts." });
 
 export const submitBody = z
   .strictObject({

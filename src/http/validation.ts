@@ -29,6 +29,9 @@ export function acceptOnlyJson(app: FastifyInstance): void {
     if (charset !== undefined && !/^utf-?8$/i.test(charset)) {
       return done(new HttpError("unsupported_media_type", "JSON is UTF-8"));
     }
+    if (!/^(identity)?$/i.test(request.headers["content-encoding"] ?? "")) {
+      return done(new HttpError("unsupported_media_type", "the body must not be compressed"));
+    }
     // Many clients send their usual content type with no body; where a body is needed the schema says so.
     if (bytes.length === 0) return done(null, undefined);
     let text: string;

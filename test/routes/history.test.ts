@@ -1,0 +1,82 @@
+import { connect, type Socket } from "node:net";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { historyPieces } from "../../routes/history.js";
+import { toLine } from "../../src/protocol/message.js";
+import { call, makeSession, startServer } from "../support/http-server.js";
+
+test("the pieces of an answer, however many, are one JSON object with each record as stored and its ordinal", () => {
+  fc.assert(
+    fc.property(
+      fc.array(fc.record({ timestamp: fc.string(), payload: fc.string({ maxLength: 40_000 }) }), { maxLength: 8 }),
+      fc.record({
+        children: fc.option(fc.dictionary(fc.string(), fc.nat()), { nil: undefined }),
+        nextBefore: fc.option(fc.nat(), { nil: undefined }),
+      }),
+      (messages, more) => {
+        const records = messages.map((message, n) => ({ ordinal: n + 5, json: toLine(message) }));
+        const defined = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
+        const text = [...historyPieces({ records, cursor: "7-9", ...defined })].join("");
+        const expected = {
+          messages: messages.map((message, n) => ({ ordinal: n + 5, ...message })),
+          cursor: "7-9",
+          ...defined,
+        };
+        expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(expected)));
+        for (const { json } of records) expect(text).toContain(json.slice(1));
+      },
+    ),
+    { numRuns: 50 },
+  );
+});
+
+test("a large history arrives whole, in chunks", async () => {
+  const server = await startServer();
+  const id = await makeSession(server);
+  server.host.sessions.get(id)!.fill(3000, 1000);
+  const answer = await call(server, "GET", `/api/sessions/${id}/messages`);
+  expect(answer.headers.get("content-length")).toBeNull();
+  expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(answer.body.messages).toHaveLength(3001);
+  expect(answer.body.messages.at(-1)).toMatchObject({ ordinal: 3000, type: "model_msg" });
+  expect(answer.body.cursor).toBe("7-3000");
+});
+
+test("C5: a client that does not read a large history makes the server hold a small part of it", async () => {
+  const server = await startServer();
+  const id = await makeSession(server);
+  server.host.sessions.get(id)!.fill(20_000, 3000);
+  const accepted = new Promise<Socket>((resolve) => server.app.server.once("connection", resolve));
+  const socket = connect(server.port, "127.0.0.1");
+  socket.write(`GET /api/sessions/${id}/messages HTTP/1.1\r\nhost: localhost\r\n\r\n`);
+  // The answer has begun, and nothing of it is read.
+  await new Promise((resolve) => socket.once("readable", resolve));
+  const serverSide = await accepted;
+  for (let n = 0; n < 5; n += 1) expect((await call(server, "GET", "/healthz")).status).toBe(200);
+  const held = serverSide.writableLength;
+  expect(held).toBeLessThan(1_000_000);
+  expect(serverSide.bytesWritten).toBeLessThan(40_000_000);
+  socket.destroy();
+});
+
+test("the Trace is downloaded byte for byte, and HEAD opens no file", async () => {
+  const server = await startServer();
+  const id = await makeSession(server);
+  const session = server.host.sessions.get(id)!;
+  session.say("with \u2028 inside");
+  let opened = 0;
+  const { openTrace } = session;
+  session.openTrace = () => {
+    opened += 1;
+    return openTrace.call(session);
+  };
+  const head = await call(server, "HEAD", `/api/sessions/${id}/trace`);
+  expect([head.status, opened]).toEqual([200, 0]);
+  const trace = await call(server, "GET", `/api/sessions/${id}/trace`);
+  expect(trace.headers.get("content-type")).toBe("application/x-ndjson");
+  const { messages } = (await call(server, "GET", `/api/sessions/${id}/messages`)).body;
+  const lines = trace.text.trimEnd().split("\n");
+  expect(lines.map((line) => JSON.parse(line))).toEqual(
+    messages.map(({ ordinal: _, ...rest }: { ordinal: number }) => rest),
+  );
+});
