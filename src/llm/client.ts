@@ -7,7 +7,7 @@ import { SegmentWriter } from "../protocol/segment.js";
 import { createDemoModel } from "./demo.js";
 import { readEvents } from "./http-sse.js";
 import { type ModelSpec, modelName, type Protocol } from "./model-spec.js";
-import { type Failure, failure, scrub } from "./outcome.js";
+import { type Failure, failure, presentable } from "./outcome.js";
 import { ToolCallIds } from "./tool-call-ids.js";
 import { openaiChat } from "./wire/openai-chat.js";
 import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
@@ -60,7 +60,7 @@ async function* streamAnswer(
   const outcome = decoder.end(lost);
   const due = writer.take();
   if (due.length > 0) yield due;
-  if (outcome.error !== undefined) outcome.error.message = scrub(outcome.error.message, [model.apiKey]);
+  if (outcome.error !== undefined) outcome.error.message = presentable(outcome.error.message, [model.apiKey]);
   return outcome;
 }
 

@@ -8,7 +8,8 @@ import { createParser, type EventSourceParser } from "eventsource-parser";
 import { Agent, type Dispatcher, request } from "undici";
 import type { Clock } from "../clock.js";
 import { type Failure, failure, httpFailure, networkFailure } from "./outcome.js";
-import { Body, Silence } from "./response-body.js";
+import { Body } from "./response-body.js";
+import { Silence } from "./silence.js";
 import type { HttpCall, WireEvent } from "./wire/wire.js";
 
 // Silence is timed by our clock, and only while we wait: undici's own timers would also run while our reader is slow.

@@ -6,6 +6,10 @@ import type { ErrorKind, RequestError, StopReason, TokenCounts } from "../protoc
 import { unreachable } from "../result.js";
 import { asList, asRecord, asText, type JsonRecord } from "./wire/json.js";
 
+/** The longest message that is shown. Before secrets are out of it, it may be longer: a cut could leave half of one. */
+const MAX_MESSAGE = 1000;
+const MAX_RAW_MESSAGE = 65_536;
+
 /** Why a Request did not end well. */
 export interface Failure {
   error: RequestError;
@@ -48,7 +52,9 @@ export function failedOutcome(failure: Failure, usage: TokenCounts, finishReason
   return outcome;
 }
 
-export const failure = (kind: ErrorKind, message: string): Failure => ({ error: { kind, message: excerpt(message) } });
+export const failure = (kind: ErrorKind, message: string): Failure => ({
+  error: { kind, message: message.slice(0, MAX_RAW_MESSAGE) },
+});
 
 /** An answer with a status other than 200. `now` is in ms since 1970, for a `retry-after` that is a date. */
 export function httpFailure(refusal: HttpRefusal, now: number): Failure {
@@ -78,11 +84,21 @@ export function networkFailure(cause: unknown): Failure {
   return failure("network", `the connection to the provider failed: ${message}`);
 }
 
-/** `text` with every secret replaced. Secrets shorter than four characters would make holes in ordinary words. */
-export function scrub(text: string, secrets: readonly (string | undefined)[]): string {
+/**
+ * A provider's words as they may be shown: without secrets, and cut to what a person reads.
+ * Secrets shorter than four characters would make holes in ordinary words.
+ */
+export function presentable(text: string, secrets: readonly (string | undefined)[]): string {
   let clean = text;
-  for (const secret of secrets) if (secret !== undefined && secret.length >= 4) clean = clean.replaceAll(secret, "***");
-  return clean;
+  for (const secret of secrets) {
+    if (secret === undefined || secret.length < 4) continue;
+    clean = clean.replaceAll(secret, "***");
+    // The text may have been cut in the middle of a secret before it came here.
+    for (let kept = secret.length - 1; kept >= 4; kept--) {
+      if (clean.endsWith(secret.slice(0, kept))) clean = `${clean.slice(0, -kept)}***`;
+    }
+  }
+  return clean.length <= MAX_MESSAGE ? clean : `${clean.slice(0, MAX_MESSAGE)}…`;
 }
 
 // --- what the error says -------------------------------------------------------------------------------------------
@@ -235,7 +251,8 @@ function askedWait(headers: HttpRefusal["headers"], now: number): number | undef
   if (plain.test(ms)) return Math.ceil(Number(ms));
   const after = header("retry-after");
   if (plain.test(after)) return Math.ceil(Number(after) * 1000);
-  const date = after === "" ? Number.NaN : Date.parse(after);
+  // Date.parse takes almost anything ("-5" is a year): an HTTP date begins with a day's name.
+  const date = /^[a-z]{3}/i.test(after) ? Date.parse(after) : Number.NaN;
   return Number.isNaN(date) ? undefined : Math.max(0, date - now);
 }
 
@@ -247,6 +264,3 @@ function describe(cause: unknown): { code: string; message: string } {
     [first, inner].map((error) => asText((error as { code?: unknown } | undefined)?.code)).find(Boolean) ?? "";
   return { code, message: [first.message, inner?.message].filter(Boolean).join(": ") || code || first.name };
 }
-
-const MAX_MESSAGE = 1000;
-const excerpt = (text: string): string => (text.length <= MAX_MESSAGE ? text : `${text.slice(0, MAX_MESSAGE)}…`);
