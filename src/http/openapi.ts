@@ -3,13 +3,11 @@
 import swagger from "@fastify/swagger";
 import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
+import { VERSION } from "../version.js";
 import type { App } from "./context.js";
 import { errorSchema } from "./contracts.js";
 import { type ErrorCode, errorBody, statusOf } from "./errors.js";
 import { tidyComponents } from "./openapi-components.js";
-
-/** The version of the contract; equal to the package's. */
-export const VERSION = "0.1.0";
 
 /** For a person who reads the reference: when does this come? */
 const MEANING: Record<ErrorCode, string> = {
