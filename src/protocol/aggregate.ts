@@ -71,14 +71,20 @@ export class PartialAggregator {
   /**
    * What closes the open fragments of this Session itself (not its children's): for each the `stop` and the complete
    * message, with `stop_reason`. The caller pushes them back by sending them down the stream.
+   * @param outputNote what a tool's output says last, when given
    */
-  closers(at: string, stop: StopReason, which: "model" | "output" | "all" = "all"): OmniMessage[] {
+  closers(at: string, stop: StopReason, which: "model" | "output" | "all" = "all", outputNote?: string): OmniMessage[] {
     const due: OmniMessage[] = [];
     for (const open of this.#open.values()) {
       if (open.origin !== undefined && open.origin.length > 0) continue;
       const isOutput = open.type === "partial_tool_call_output";
       if (which !== "all" && isOutput !== (which === "output")) continue;
-      due.push(stopOf(open, at, stop), whole(open, at, stop));
+      let closed = open;
+      if (isOutput && outputNote !== undefined) {
+        due.push(partialToolCallOutput(at, "delta", { tool_call_id: open.toolCallId, output: outputNote }));
+        closed = { ...open, content: open.content + outputNote };
+      }
+      due.push(stopOf(closed, at, stop), whole(closed, at, stop));
     }
     return due;
   }

@@ -4,6 +4,7 @@
 
 import type { Channel } from "../channel/channel.js";
 import { Context } from "../engine/context.js";
+import { INTERRUPTED } from "../engine/engine-notes.js";
 import type { Commit } from "../engine/merge-queue.js";
 import { Unfinished } from "../engine/unfinished.js";
 import { PartialAggregator } from "../protocol/aggregate.js";
@@ -81,7 +82,7 @@ export class Journal {
    */
   async closeUnfinished(status: StopReason, abortReason?: string): Promise<boolean> {
     if (this.fragments.isEmpty && !this.unfinished.isOpen) return false;
-    const closers = this.fragments.closers(this.#deps.now(), "aborted");
+    const closers = this.fragments.closers(this.#deps.now(), "aborted", "all", INTERRUPTED);
     if (closers.length > 0) await this.commit(closers);
     const ending = abortReason === undefined ? { status } : { status, abortReason };
     const records = this.unfinished.closing(this.#deps.now(), this.usage, ending);
