@@ -151,10 +151,7 @@ export class JsonlWriter {
 
   /** @returns the open file, which ends at `#length`, with nothing unwanted beside it. */
   async #prepare(): Promise<TraceFile> {
-    if (this.#unwanted !== undefined) {
-      await this.#options.fs.remove(this.#unwanted);
-      this.#unwanted = undefined;
-    }
+    await this.#removeUnwanted();
     this.#file ??= await this.#options.fs.openToAppend(this.#path);
     if (this.#isSound) return this.#file;
     const { size } = await this.#file.stat();
@@ -165,6 +162,14 @@ export class JsonlWriter {
     }
     this.#isSound = true;
     return this.#file;
+  }
+
+  async #removeUnwanted(): Promise<void> {
+    if (this.#unwanted === undefined) return;
+    const { fs, fsync } = this.#options;
+    await fs.remove(this.#unwanted);
+    if (fsync === "always") await fs.syncFolder(dirname(this.#unwanted));
+    this.#unwanted = undefined;
   }
 
   async #cutBack(file: TraceFile): Promise<void> {
@@ -178,8 +183,10 @@ export class JsonlWriter {
   }
 
   async #begin(path: string, data: Buffer): Promise<TraceFile> {
-    await this.#prepare();
     const { fs, fsync } = this.#options;
+    const old = await this.#prepare();
+    // Also what was cut off it: a refused record must not come back after a power failure in front of this file.
+    if (fsync !== "off") await old.sync();
     const staged = `${path}.tmp`;
     let file: TraceFile | undefined;
     try {
@@ -204,8 +211,7 @@ export class JsonlWriter {
     const { fs, log } = this.#options;
     try {
       await fs.remove(staged);
-      if (this.#unwanted !== undefined) await fs.remove(this.#unwanted);
-      this.#unwanted = undefined;
+      await this.#removeUnwanted();
     } catch (error) {
       log.warn({ err: error, path: staged }, "an unfinished trace file stays; the next write removes it");
     }

@@ -162,6 +162,13 @@ describe("the sidecar", () => {
     expect(await linesOf(trace, { from: 2999 })).toEqual([all[2999], record("a"), record("b")]);
   });
 
+  test("is not believed about the end of a file whose time of change does not tell that it grew", async () => {
+    await made(all);
+    const node = fs.file("/data/sessions/s/trace-000002.jsonl");
+    node.bytes = Buffer.concat([node.bytes, Buffer.from(`${record("a")}\n`)]);
+    expect(await linesOf(await open(), { from: 2999 })).toEqual([all[2999], record("a")]);
+  });
+
   test("missing, damaged, of another version or not ours is made again from the files", async () => {
     const damages: ((text: string) => string)[] = [
       (text) => text.slice(0, -10),
