@@ -6,19 +6,8 @@ import type { OmniMessage } from "../protocol/message.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { type ContentSegment, SegmentWriter } from "../protocol/segment.js";
 import { type DemoAnswer, demoAnswer } from "./demo-script.js";
-import type { ModelSpec } from "./model-spec.js";
 import { failedOutcome, failure } from "./outcome.js";
 import { ToolCallIds } from "./tool-call-ids.js";
-
-export const DEMO_MODEL: ModelSpec = {
-  provider: "demo",
-  modelId: "demo",
-  protocol: "demo",
-  baseUrl: "",
-  contextWindow: 128_000,
-  vision: false,
-  thinking: true,
-};
 
 export interface DemoDeps {
   clock: Clock;

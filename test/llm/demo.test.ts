@@ -2,7 +2,6 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "../../src/clock.js";
 import type { LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
 import { createLLMClient, speaks } from "../../src/llm/client.js";
-import { DEMO_MODEL } from "../../src/llm/demo.js";
 import { assistantText, toolCall, toolCallOutput, userText } from "../../src/protocol/builders.js";
 import { isPartial, isPayload } from "../../src/protocol/guards.js";
 import type { CompleteMessage, OmniMessage } from "../../src/protocol/message.js";
@@ -13,7 +12,12 @@ import { AT, complete, expectDiscipline, llmRequest, modelSpec, segmentsOf } fro
 const tools = ["exec_command", "read_file", "write_file", "run_subagent"].map((name) => ({ name, description: name }));
 
 const client = (demoDelayMs = 0, clock = systemClock()) =>
-  createLLMClient(DEMO_MODEL, { clock, newId: () => "fresh", requestTimeoutMs: 1000, demoDelayMs });
+  createLLMClient(modelSpec({ provider: "demo", modelId: "demo", protocol: "demo", baseUrl: "" }), {
+    clock,
+    newId: () => "fresh",
+    requestTimeoutMs: 1000,
+    demoDelayMs,
+  });
 
 async function ask(messages: CompleteMessage[], changes: Partial<LLMRequest> = {}) {
   const stream = client().stream(llmRequest({ messages, tools, ...changes }));
