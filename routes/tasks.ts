@@ -146,7 +146,11 @@ async function submit(submission: Submission, first: First<Accepted> | undefined
       },
     });
     if (result.ok) accepted = result.value;
-    if (!reply.sent) return accept(reply, session, orThrow(result));
+    if (!reply.sent) {
+      const task = orThrow(result);
+      release?.();
+      return accept(reply, session, task);
+    }
     // The stream is open and tells the rest, a failure to record included.
     if (!result.ok) request.log.warn({ code: result.code }, "a Task that had been assigned was refused");
     return reply;

@@ -1,5 +1,8 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import * as contracts from "../src/http/contracts.js";
+import * as events from "../src/http/contracts-stream.js";
 import { type Loose, startServer } from "./support/http-server.js";
 
 const PATHS_WITHOUT_WORDS = /^\/(docs|$)|^\*$|\.(html|css|js|svg|png|ico|woff2|webmanifest)$/;
@@ -81,6 +84,18 @@ describe("the document", () => {
     expect([...references].sort()).toEqual(Object.keys(schemas).sort());
     expect(Object.keys(schemas).filter((name) => name.endsWith("Input"))).toEqual([]);
   });
+});
+
+test("every example of a component fits its schema", () => {
+  let examples = 0;
+  for (const schema of Object.values({ ...contracts, ...events })) {
+    if (!(schema instanceof z.ZodType)) continue;
+    for (const example of (schema.meta()?.examples ?? []) as unknown[]) {
+      examples += 1;
+      expect(schema.safeParse(example)).toMatchObject({ success: true });
+    }
+  }
+  expect(examples).toBeGreaterThan(7);
 });
 
 /** The table does not tell the names of two parameters at one place apart. */

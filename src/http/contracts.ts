@@ -11,6 +11,8 @@ import { omniMessage, tokenCounts, toolCallMessage } from "./contracts-protocol.
 const id = z.string().min(1);
 const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
 const natural = z.number().int().nonnegative();
+const EXAMPLE_ID = "session-2026-07-18-03-10-22-a1b2c3d4";
+const EXAMPLE_AT = "2026-07-18T03:10:22.041Z";
 const approvalMode = z.enum(APPROVAL_MODES).meta({
   id: "ApprovalMode",
   description: "`always-ask`: every call waits for a person; `read-only`: those that may write do; `allow-all`: none.",
@@ -184,7 +186,27 @@ export const sessionSchema = z
     usage: tokenCounts.extend({ costUsd: z.number().nonnegative().optional() }),
     parentSessionId: id.optional(),
   })
-  .meta({ id: "Session" });
+  .meta({
+    id: "Session",
+    examples: [
+      {
+        sessionId: EXAMPLE_ID,
+        provider: "demo",
+        modelId: "demo",
+        workspace: "/home/ada/project",
+        approvalMode: "always-ask",
+        thinkingLevel: "default",
+        title: "First steps",
+        state: "idle",
+        createdAt: EXAMPLE_AT,
+        lastActiveAt: EXAMPLE_AT,
+        archived: false,
+        pendingApprovals: 0,
+        queued: 0,
+        usage: { cache_read: 0, cache_write: 0, output: 0, total: 0 },
+      },
+    ],
+  });
 
 export const sessionListSchema = z
   .object({ sessions: z.array(sessionSchema), nextCursor: z.string().optional() })
@@ -205,11 +227,28 @@ export const modelListSchema = z
     ),
     defaultModel: z.object({ provider: id, modelId: id }),
   })
-  .meta({ id: "ModelList" });
+  .meta({
+    id: "ModelList",
+    examples: [
+      {
+        models: [
+          {
+            provider: "demo",
+            modelId: "demo",
+            protocol: "demo",
+            contextWindow: 128_000,
+            vision: true,
+            available: true,
+          },
+        ],
+        defaultModel: { provider: "demo", modelId: "demo" },
+      },
+    ],
+  });
 
 export const acceptedSchema = z
   .object({ taskId: id, queued: natural.describe("Tasks that wait, this one included; 0 when it has started.") })
-  .meta({ id: "TaskAccepted" });
+  .meta({ id: "TaskAccepted", examples: [{ taskId: "task-d60047a269f8", queued: 0 }] });
 
 export const taskSchema = z
   .object({
@@ -220,7 +259,12 @@ export const taskSchema = z
     startedAt: at.optional(),
     endedAt: at.optional(),
   })
-  .meta({ id: "Task" });
+  .meta({
+    id: "Task",
+    examples: [
+      { taskId: "task-d60047a269f8", state: "ended", status: "completed", startedAt: EXAMPLE_AT, endedAt: EXAMPLE_AT },
+    ],
+  });
 
 export const approvalSchema = z
   .object({
@@ -232,7 +276,9 @@ export const approvalSchema = z
   })
   .meta({ id: "Approval" });
 
-export const approvalListSchema = z.object({ approvals: z.array(approvalSchema) }).meta({ id: "ApprovalList" });
+export const approvalListSchema = z
+  .object({ approvals: z.array(approvalSchema) })
+  .meta({ id: "ApprovalList", examples: [{ approvals: [] }] });
 
 export const historySchema = z
   .object({
