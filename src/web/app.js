@@ -38,8 +38,8 @@ const showSessions = sidebar((id) => {
 });
 const showItems = itemList(byId("items"));
 const scrolling = scroller();
-const pick = pickers(api, showError, () => selected);
 const prompt = composer(submit, stop, showError);
+const pick = pickers(api, showError, () => selected, prompt.fill);
 const showApprovals = approvalPanel(async (approval, decision, reason) => {
   const { sessionId, toolCall } = approval;
   const path = `/sessions/${encodeURIComponent(sessionId)}/approvals/${encodeURIComponent(toolCall.payload.tool_call_id ?? "")}`;

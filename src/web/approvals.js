@@ -70,7 +70,7 @@ function panelOf(approval, isChild, decide) {
   );
   return el(
     "section",
-    { class: "ask", "aria-label": `Approval of ${name}` },
+    { class: "request", "aria-label": `Approval of ${name}` },
     el("h3", {}, "Allow ", el("code", {}, name), "?"),
     argumentsNode(name, args),
     el("div", { class: "answer" }, allow, deny, reason),

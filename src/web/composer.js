@@ -75,6 +75,14 @@ export function composer(submit, stop, onError) {
       show();
     },
     focus: () => box.focus(),
+    /** @param {string} text */
+    fill: (text) => {
+      box.value = text;
+      key = "";
+      fit();
+      show();
+      box.focus();
+    },
   };
 }
 

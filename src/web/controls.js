@@ -13,18 +13,29 @@ const MODES = [
   { value: "allow-all", text: "Allow all" },
 ];
 
+/** Prompts that the demo model understands. */
+const EXAMPLES = ["/run ls -la", "/parallel date && uptime", "/write notes.md Hello from omnid", "/think about it"];
+
 /** @param {string} id */
 const selectOf = (id) => /** @type {HTMLSelectElement} */ (byId(id));
 
 /**
  * @param {Api} api @param {(text: string) => void} onError @param {() => string | null} selected
+ * @param {(prompt: string) => void} onExample
  */
-export function pickers(api, onError, selected) {
+export function pickers(api, onError, selected, onExample) {
   const mode = selectOf("mode");
   const newMode = selectOf("new-mode");
   const model = selectOf("model");
   for (const each of [mode, newMode]) each.append(...MODES.map(({ value, text }) => el("option", { value }, text)));
   let shownMode = "";
+  const showExamples = () => {
+    byId("examples").hidden = !model.value.includes('"demo"');
+  };
+  model.addEventListener("change", showExamples);
+  byId("example-list").append(
+    ...EXAMPLES.map((text) => el("button", { type: "button", click: () => onExample(text) }, text)),
+  );
 
   mode.addEventListener("change", async () => {
     const id = selected();
@@ -55,6 +66,7 @@ export function pickers(api, onError, selected) {
           }),
         );
         model.value = JSON.stringify({ provider: defaultModel.provider, modelId: defaultModel.modelId });
+        showExamples();
       } catch (error) {
         onError(inWords(error));
       }

@@ -3,11 +3,25 @@
 // messages in a card of its own, bookkeeping is left out.
 
 import { slotOf } from "./fragments.js";
+import { abortText, compactionNotice, notice, requestNotices, summaryNotice } from "./notices.js";
 
-/** @import { Approval, Child, Entry, Fragment, Item, Payload, ToolItem, View } from "./types.d.ts" */
+/** @import { Approval, Child, Entry, Fragment, Item, Message, Payload, ToolItem, View } from "./types.d.ts" */
 
 /** @typedef {Omit<ToolItem, "kind" | "state" | "progress"> & { decision: string, isWritten: boolean, isAnswered: boolean, slot: string }} Call */
 /** @typedef {{ fragments: Fragment[], approvals: Approval[], progress: View["progress"], children: Record<string, Child>, isBusy: boolean, sessionId: string | undefined }} Surroundings */
+
+/** @typedef {Item | { kind: "call", call: Call }} Draft */
+/**
+ * @typedef {object} Folding
+ * @property {Surroundings} around
+ * @property {boolean} isCut
+ * @property {boolean} inCompaction
+ * @property {string[]} uncommitted prompts of no committed Request: a new context begins with them, word for word
+ * @property {string[]} repeated those of them that are about to come again
+ * @property {(item: Item) => void} add
+ * @property {(id: string) => boolean} knows
+ * @property {(id: string, key: string) => Call} callOf the call of an id, made here where it is new
+ */
 
 /** Everything to show of a Session, oldest first. @param {View} view @returns {Item[]} */
 export function itemsOf(view) {
@@ -22,122 +36,144 @@ export function itemsOf(view) {
   });
 }
 
-/** @param {Entry[]} entries @param {Fragment[]} open @param {boolean} isCut older records are not loaded @param {Surroundings} around */
+/**
+ * @param {Entry[]} entries @param {Fragment[]} open @param {boolean} isCut older records are not loaded
+ * @param {Surroundings} around @returns {Item[]}
+ */
 function fold(entries, open, isCut, around) {
-  /** @type {(Item | { kind: "call", call: Call })[]} */
+  /** @type {Draft[]} */
   const items = [];
   /** @type {Map<string, Call>} */
   const calls = new Map();
-  const callOf = (/** @type {string} */ id, /** @type {string} */ key) => {
-    const found = calls.get(id);
-    if (found !== undefined) return found;
-    const call = newCall(id, key);
-    calls.set(id, call);
-    items.push({ kind: "call", call });
-    return call;
+  /** @type {Folding} */
+  const folding = {
+    around,
+    isCut,
+    inCompaction: false,
+    uncommitted: [],
+    repeated: [],
+    add: (item) => items.push(item),
+    knows: (id) => calls.has(id),
+    callOf: (id, key) => {
+      const found = calls.get(id);
+      if (found !== undefined) return found;
+      const call = newCall(id, key);
+      calls.set(id, call);
+      items.push({ kind: "call", call });
+      return call;
+    },
   };
-  let inCompaction = false;
-  // Prompts of no committed Request: a new context begins with them again, word for word.
-  /** @type {string[]} */
-  let uncommitted = [];
-  /** @type {string[]} */
-  let repeated = [];
-
   for (const { key, message } of entries) {
-    const { payload } = message;
-    const id = payload.tool_call_id ?? "";
-    if (message.type === "session_meta") {
-      repeated = uncommitted;
-      continue;
-    }
-    switch (payload.type) {
-      case "text": {
-        const text = payload.text ?? "";
-        if (payload.role === "user") {
-          const isRepeat = repeated[0] === text;
-          if (isRepeat) repeated = repeated.slice(1);
-          else if (text.startsWith("[context_summary]")) items.push(summaryNotice(key, text));
-          // A child's prompt is in the call that started it.
-          else if (around.sessionId === undefined) {
-            const steered = payload.steer_id !== undefined;
-            items.push({ kind: "user", key, text, at: message.timestamp, steered });
-            uncommitted = [...uncommitted, text];
-          }
-        } else if (!inCompaction && (text !== "" || payload.stop_reason === undefined)) {
-          items.push({ kind: "text", key, text, open: false, stop: payload.stop_reason ?? "" });
-        }
-        break;
-      }
-      case "thinking":
-        if (!inCompaction) items.push(thinkingItem(key, payload.thinking ?? "", false, payload.stop_reason));
-        break;
-      case "inline_thinking":
-        items.push(thinkingItem(key, "", false, payload.stop_reason));
-        break;
-      case "tool_call":
-        if (inCompaction) break;
-        Object.assign(callOf(id, key), {
-          name: payload.name ?? "",
-          args: payload.arguments ?? "",
-          isWritten: true,
-          stop: payload.stop_reason ?? "",
-        });
-        break;
-      case "approval_decision":
-        // Its call may be on an older page, with nothing to hang this on.
-        if (isCut && !calls.has(id)) break;
-        Object.assign(callOf(id, key), {
-          decision: payload.decision ?? "",
-          decidedBy: payload.decided_by ?? "",
-          reason: payload.reason ?? "",
-        });
-        break;
-      case "tool_call_output":
-        Object.assign(callOf(id, key), outputFields(payload));
-        break;
-      case "image_url":
-        items.push({ kind: "image", key, url: payload.image_url ?? "", role: payload.role ?? "user" });
-        break;
-      case "inline_data":
-        items.push(dataItem(key, payload));
-        break;
-      case "request_begin":
-        repeated = [];
-        break;
-      case "request_end":
-        if (payload.status === "completed") uncommitted = [];
-        items.push(...requestNotices(key, payload));
-        break;
-      case "compaction_begin":
-        inCompaction = true;
-        break;
-      case "compaction_end":
-        inCompaction = false;
-        items.push(compactionNotice(key, payload));
-        break;
-      case "abort":
-        inCompaction = false;
-        items.push(notice(key, "warn", abortText(payload.reason)));
-        break;
-      case "subagent":
-        items.push(subagentItem(key, payload.session_id ?? "", around));
-        break;
-    }
+    if (message.type === "session_meta") folding.repeated = folding.uncommitted;
+    else if (message.type === "event_msg") foldEvent(folding, key, message.payload);
+    else foldContent(folding, key, message);
   }
-  for (const fragment of open) {
-    if (fragment.type === "partial_text") {
-      items.push({ kind: "text", key: fragment.key, text: fragment.content, open: true, stop: "" });
-    } else if (fragment.type === "partial_thinking") {
-      items.push(thinkingItem(fragment.key, fragment.content, true, undefined));
-    } else if (fragment.type === "partial_tool_call") {
-      Object.assign(callOf(fragment.toolCallId, fragment.key), { name: fragment.name, args: fragment.content });
-    } else {
-      const { content: output, images = [], toolCallId, key } = fragment;
-      Object.assign(callOf(toolCallId, key), { output, images, hasOutput: output !== "" || images.length > 0 });
-    }
-  }
-  const origin = open[0]?.origin ?? (around.sessionId === undefined ? [] : [around.sessionId]);
+  for (const fragment of open) foldFragment(folding, fragment);
+  const origin = around.sessionId === undefined ? [] : [around.sessionId];
   return items.map((item) => (item.kind === "call" ? toolItem(item.call, origin, around) : item));
+}
+
+/** @param {Folding} folding @param {string} key @param {Message} message */
+function foldContent(folding, key, message) {
+  const { payload } = message;
+  const { tool_call_id: id = "", stop_reason: stop = "" } = payload;
+  // What was said to summarise the context is no part of the conversation; the summary itself is.
+  const isOwn = payload.type === "tool_call_output" || (payload.text ?? "").startsWith("[context_summary]");
+  if (folding.inCompaction && !isOwn) return;
+  switch (payload.type) {
+    case "text":
+      if (payload.role === "user") foldPrompt(folding, key, message);
+      else folding.add({ kind: "text", key, text: payload.text ?? "", open: false, stop });
+      break;
+    case "thinking":
+    case "inline_thinking":
+      folding.add({ kind: "thinking", key, text: payload.thinking ?? "", open: false, stop });
+      break;
+    case "tool_call":
+      Object.assign(folding.callOf(id, key), {
+        name: payload.name ?? "",
+        args: payload.arguments ?? "",
+        isWritten: true,
+        stop,
+      });
+      break;
+    case "tool_call_output":
+      Object.assign(folding.callOf(id, key), outputFields(payload));
+      break;
+    case "image_url":
+      folding.add({ kind: "image", key, url: payload.image_url ?? "", role: payload.role ?? "user" });
+      break;
+    case "inline_data":
+      folding.add(dataItem(key, payload));
+      break;
+  }
+}
+
+/** @param {Folding} folding @param {string} key @param {Message} message */
+function foldPrompt(folding, key, { payload, timestamp }) {
+  const text = payload.text ?? "";
+  if (folding.repeated[0] === text) {
+    folding.repeated = folding.repeated.slice(1);
+    return;
+  }
+  if (text.startsWith("[context_summary]")) return folding.add(summaryNotice(key, text));
+  // A child's prompt is in the call that started it.
+  if (folding.around.sessionId !== undefined) return;
+  folding.add({ kind: "user", key, text, at: timestamp, steered: payload.steer_id !== undefined });
+  folding.uncommitted = [...folding.uncommitted, text];
+}
+
+/** @param {Folding} folding @param {string} key @param {Payload} payload */
+function foldEvent(folding, key, payload) {
+  switch (payload.type) {
+    case "approval_decision": {
+      const { tool_call_id: id = "", decision = "", decided_by: decidedBy = "", reason } = payload;
+      // Its call may be on an older page, with nothing to hang this on.
+      if (folding.isCut && !folding.knows(id)) return;
+      Object.assign(folding.callOf(id, key), { decision, decidedBy, reason: reason ?? "" });
+      break;
+    }
+    case "request_begin":
+      folding.repeated = [];
+      break;
+    case "request_end":
+      if (payload.status === "completed") folding.uncommitted = [];
+      for (const item of requestNotices(key, payload)) folding.add(item);
+      break;
+    case "compaction_begin":
+      folding.inCompaction = true;
+      break;
+    case "compaction_end":
+      folding.inCompaction = false;
+      folding.add(compactionNotice(key, payload));
+      break;
+    case "abort":
+      folding.inCompaction = false;
+      folding.add(notice(key, "warn", abortText(payload.reason)));
+      break;
+    case "subagent":
+      folding.add(subagentItem(key, payload.session_id ?? "", folding.around));
+      break;
+  }
+}
+
+/** @param {Folding} folding @param {Fragment} fragment */
+function foldFragment(folding, { type, key, content, name, toolCallId, images = [] }) {
+  switch (type) {
+    case "partial_text":
+      folding.add({ kind: "text", key, text: content, open: true, stop: "" });
+      break;
+    case "partial_thinking":
+      folding.add({ kind: "thinking", key, text: content, open: true, stop: "" });
+      break;
+    case "partial_tool_call":
+      Object.assign(folding.callOf(toolCallId, key), { name, args: content });
+      break;
+    default: {
+      const hasOutput = content !== "" || images.length > 0;
+      Object.assign(folding.callOf(toolCallId, key), { output: content, images, hasOutput });
+    }
+  }
 }
 
 /** @param {string} id @param {string} key @returns {Call} */
@@ -200,12 +236,6 @@ function stateOf(call, isAsked, isBusy) {
   return isBusy ? "waiting" : "cut";
 }
 
-/** @param {string} key @param {string} text @param {boolean} open @param {string | undefined} stop @returns {Item} */
-const thinkingItem = (key, text, open, stop) => ({ kind: "thinking", key, text, open, stop: stop ?? "" });
-
-/** @param {string} key @param {"quiet" | "warn" | "bad"} tone @param {string} text @returns {Item} */
-const notice = (key, tone, text, more = "") => ({ kind: "notice", key, tone, text, more });
-
 /** @param {string} key @param {Payload} payload @returns {Item} */
 function dataItem(key, payload) {
   const { mime_type: type = "", data = "", role = "user", file_name: name } = payload;
@@ -219,48 +249,4 @@ function subagentItem(key, sessionId, around) {
   const open = around.fragments.filter(({ origin = [] }) => origin[origin.length - 1] === sessionId);
   const entries = child === undefined ? [] : [...(child.before ?? []), ...child.since];
   return { kind: "subagent", key, sessionId, items: fold(entries, open, false, { ...around, sessionId }) };
-}
-
-/** @param {string} key @param {Payload} payload @returns {Item[]} */
-function requestNotices(key, payload) {
-  const { status, error, retry_in_ms: retryMs, truncated } = payload;
-  if (status === "completed") {
-    return truncated === true ? [notice(key, "warn", "The answer was cut off by the model's output limit.")] : [];
-  }
-  // The abort that follows says it.
-  if (status === "aborted") return [];
-  const why = error === undefined ? `The request to the model ended: ${status}.` : error.message;
-  if (retryMs === undefined) return [notice(key, "bad", why)];
-  return [notice(key, "warn", `${why} Trying again after ${Math.round(retryMs / 1000)} s.`)];
-}
-
-/** @param {string} key @param {string} text @returns {Item} */
-const summaryNotice = (key, text) =>
-  notice(
-    key,
-    "quiet",
-    "The conversation so far was summarised for the model.",
-    text.replace(/^\[context_summary\]\s*|\s*\[\/context_summary\]\s*$/g, ""),
-  );
-
-/** @param {string} key @param {Payload} payload @returns {Item} */
-function compactionNotice(key, payload) {
-  if (payload.status === "completed") return notice(key, "quiet", "The context was compacted.");
-  return notice(key, "warn", `Compacting the context ended: ${payload.status}. The old context stays.`);
-}
-
-/** @param {string | null | undefined} reason */
-function abortText(reason) {
-  switch (reason) {
-    case "server_restarted":
-      return "Interrupted: the server was restarted.";
-    case "shutdown":
-      return "Interrupted: the server was shut down.";
-    case "session_deleted":
-      return "Interrupted: the Session was deleted.";
-    case "user":
-      return "You stopped this.";
-    default:
-      return "Interrupted.";
-  }
 }

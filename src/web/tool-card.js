@@ -57,7 +57,6 @@ export function describeState(item) {
 
 /** @param {ToolItem} item */
 const approvalText = (item) => {
-  if (item.state === "denied" && item.reason !== "") return `Reason given: ${item.reason}`;
   if (item.state === "denied" || item.state === "aborted" || item.decidedBy === "") return "";
   return item.decidedBy === "policy" ? "Allowed by the Session's mode" : "Allowed by you";
 };
@@ -121,6 +120,7 @@ export function toolCard() {
       if (isAtEnd && item.state === "running") output.scrollTop = output.scrollHeight;
       setText(progress, item.progress);
       progress.hidden = item.progress === "";
+      pictures.hidden = item.images.length === 0;
       if (shownImages !== item.images.join("\n")) {
         shownImages = item.images.join("\n");
         pictures.replaceChildren(...item.images.map((url) => picture(url, "Image that the tool gave")));
