@@ -48,6 +48,7 @@ async function* streamAnswer(
     writer,
     ids: new ToolCallIds((id) => request.isCallIdTaken(id), deps.newId),
     from: modelName(model),
+    toolNames: request.tools.map(({ name }) => name),
   });
   let lost: Failure | undefined;
   try {

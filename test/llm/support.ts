@@ -7,6 +7,7 @@ import type { ModelSpec } from "../../src/llm/model-spec.js";
 import type { Failure } from "../../src/llm/outcome.js";
 import { ToolCallIds } from "../../src/llm/tool-call-ids.js";
 import { openaiChat } from "../../src/llm/wire/openai-chat.js";
+import type { Wire } from "../../src/llm/wire/wire.js";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
 import { userText } from "../../src/protocol/builders.js";
 import { isPartial, isPayload } from "../../src/protocol/guards.js";
@@ -52,15 +53,21 @@ export interface Answer {
 let counter = 0;
 const newId = (): string => `fresh${++counter}`;
 
+export interface DecodeOptions {
+  isTaken?: (id: string) => boolean;
+  lost?: Failure;
+  /** Default: the chat protocol. */
+  wire?: Wire;
+  toolNames?: string[];
+}
+
 /** Bytes, cut into chunks, through reader and decoder to messages and outcome; without any I/O. */
-export function decodeChunks(
-  chunks: Iterable<Uint8Array>,
-  options: { isTaken?: (id: string) => boolean; lost?: Failure } = {},
-): Answer {
+export function decodeChunks(chunks: Iterable<Uint8Array>, options: DecodeOptions = {}): Answer {
   const reader = new EventReader();
   const writer = new SegmentWriter(() => AT);
   const ids = new ToolCallIds(options.isTaken ?? (() => false), newId);
-  const decoder = openaiChat.decoder({ writer, ids, from: FROM });
+  const { wire = openaiChat, toolNames = [] } = options;
+  const decoder = wire.decoder({ writer, ids, from: FROM, toolNames });
   const messages: OmniMessage[] = [];
   const feed = (events: ReturnType<EventReader["end"]>) => {
     for (const event of events) decoder.push(event);
@@ -77,8 +84,7 @@ export function decodeChunks(
   return { messages, outcome };
 }
 
-export const decodeText = (text: string, options?: Parameters<typeof decodeChunks>[1]): Answer =>
-  decodeChunks([Buffer.from(text)], options);
+export const decodeText = (text: string, options?: DecodeOptions): Answer => decodeChunks([Buffer.from(text)], options);
 
 /** One chunk object for each argument, framed; strings stay as they are. */
 export const sse = (...chunks: (object | string)[]): string =>

@@ -27,3 +27,19 @@ export function isObjectText(text: string): boolean {
 }
 
 export const isBlank = (text: string): boolean => text.trim() === "";
+
+/** JSON for a request body. A lone surrogate, which UTF-8 has no bytes for and strict servers refuse, becomes U+FFFD. */
+export function jsonBody(value: unknown): string {
+  const json = JSON.stringify(value);
+  // Nearly every body is well-formed: JSON.stringify escapes a lone surrogate, and nothing else so.
+  return json.includes("\\ud") ? JSON.stringify(value, (_key, inner: unknown) => wellFormed(inner)) : json;
+}
+
+const LONE = /\p{Surrogate}/gu;
+
+function wellFormed(value: unknown): unknown {
+  if (typeof value === "string") return value.replace(LONE, "\uFFFD");
+  const record = asRecord(value);
+  if (record === undefined || !Object.keys(record).some((key) => key.search(LONE) >= 0)) return value;
+  return Object.fromEntries(Object.entries(record).map(([key, inner]) => [key.replace(LONE, "\uFFFD"), inner]));
+}

@@ -26,6 +26,8 @@ export interface DecoderContext {
   ids: ToolCallIds;
   /** Names the model in `fidelity.from`. */
   from: string;
+  /** The tools of the Request, by our names: where a protocol's alphabet made them others, this is the way back. */
+  toolNames?: readonly string[];
 }
 
 /** Reads one answer. It does no I/O and never throws for anything a provider sent. */
