@@ -112,6 +112,21 @@ export async function history(server: Target, id: string, headers: Record<string
   };
 }
 
+/** Resolves once nothing runs in the Session. */
+export async function untilIdle(server: Target, id: string): Promise<void> {
+  // Outside of a test there is nobody to close it, and it must not outlive this call.
+  const response = await fetch(server.url + at(id, "/stream"));
+  let line: string[] = [];
+  for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    line.push(piece);
+    if (!piece.includes("\n")) continue;
+    const lines = line.join("").split("\n");
+    line = lines.splice(-1);
+    if (lines.some((each) => each.startsWith('data: {"type":"task_state","state":"idle"'))) return;
+  }
+  throw new Error("the stream ended before the Session was idle");
+}
+
 interface Lawful {
   /** The stream begins somewhere inside the Session. */
   joined?: boolean;

@@ -147,7 +147,8 @@ export class SseReader {
 /** Holds the bytes of one connection to the framing that the contract promises. Throws at the first thing that is wrong. */
 class EventParser {
   readonly #utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  #rest: Buffer = Buffer.alloc(0);
+  /** What came of a line whose end has not. */
+  #rest: Buffer[] = [];
   #fields = new Map<string, string>();
   #isFirst = true;
   /** The place of the last event that had one. */
@@ -160,7 +161,9 @@ class EventParser {
 
   *push(bytes: Buffer): Generator<StreamEvent> {
     if (bytes.includes(0x0d)) throw new Error("a carriage return in the stream");
-    const all = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
+    this.#rest.push(bytes);
+    if (!bytes.includes(0x0a)) return;
+    const all = Buffer.concat(this.#rest);
     let from = 0;
     for (let at = all.indexOf(0x0a); at >= 0; at = all.indexOf(0x0a, from)) {
       const line = this.#utf8.decode(all.subarray(from, at));
@@ -168,7 +171,7 @@ class EventParser {
       if (line === "") yield this.#event();
       else this.#line(line);
     }
-    this.#rest = Buffer.from(all.subarray(from));
+    this.#rest = [all.subarray(from)];
   }
 
   #line(line: string): void {

@@ -171,6 +171,10 @@ export function call(index: number, id: string, name: string, args: unknown): St
   ];
 }
 
+/** Chunks as the bytes of one write. */
+export const packed = (steps: readonly Step[]): string =>
+  steps.map((step) => (typeof step === "string" ? step : `data: ${JSON.stringify(step)}\n\n`)).join("");
+
 export const DONE = "data: [DONE]\n\n";
 
 /** The end of an answer. */
