@@ -136,11 +136,12 @@ function showStanding() {
   const shown = link === null ? null : linkText(link, Date.now());
   const node = byId("link");
   node.hidden = shown === null;
-  byId("retry-now").hidden = link?.kind !== "reconnecting";
+  byId("retry-now").hidden = byId("link-why").hidden = link?.kind !== "reconnecting";
   if (shown !== null) {
     setText(node, shown.text);
     node.className = shown.tone;
     node.title = shown.more;
+    setText(byId("link-why"), `${shown.more} This is how it stood.`);
   }
   const activity = selected === null ? { text: "", tone: "" } : activityOf(view, Date.now());
   setText(byId("activity"), activity.text);

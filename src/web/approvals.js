@@ -48,14 +48,21 @@ function panelOf(approval, isChild, decide) {
   const note = el("p", { class: "note" });
   const allow = el("button", { type: "button", class: "primary" }, "Allow");
   const deny = el("button", { type: "button", class: "danger" }, "Deny");
+  let isGiving = false;
+  // Not `disabled`: that would take the keyboard's focus away.
+  const setGiving = (/** @type {boolean} */ giving) => {
+    isGiving = giving;
+    for (const button of [allow, deny]) button.setAttribute("aria-disabled", String(giving));
+  };
   const give = async (/** @type {"allow" | "deny"} */ decision) => {
-    allow.disabled = deny.disabled = true;
+    if (isGiving) return;
+    setGiving(true);
     try {
       await decide(approval, decision, reason.value.trim());
       setText(note, decision === "allow" ? "Allowed." : "Denied.");
     } catch {
       // It was said why. Whoever is still asked may try again.
-      allow.disabled = deny.disabled = false;
+      setGiving(false);
     }
   };
   allow.addEventListener("click", () => void give("allow"));

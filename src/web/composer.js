@@ -27,7 +27,7 @@ export function composer(submit, stop, onError) {
     stopButton.hidden = !isBusy;
     box.readOnly = isSending;
   };
-  const fit = () => {
+  const grow = () => {
     box.style.setProperty("height", "auto");
     box.style.setProperty("height", `${box.scrollHeight + 2}px`);
   };
@@ -43,7 +43,7 @@ export function composer(submit, stop, onError) {
       await retried(() => submit(input, key));
       key = "";
       box.value = "";
-      fit();
+      grow();
     } catch (error) {
       onError(inWords(error));
     }
@@ -54,7 +54,7 @@ export function composer(submit, stop, onError) {
   box.addEventListener("input", () => {
     // Another text is another prompt.
     key = "";
-    fit();
+    grow();
     show();
   });
   box.addEventListener("keydown", (event) => {
@@ -79,7 +79,7 @@ export function composer(submit, stop, onError) {
     fill: (text) => {
       box.value = text;
       key = "";
-      fit();
+      grow();
       show();
       box.focus();
     },

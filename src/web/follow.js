@@ -13,6 +13,7 @@ import {
   withEvent,
   withHistory,
   withRecords,
+  withSession,
   withStanding,
 } from "./view.js";
 import { backoffMs, onReturn, pause, watchdog } from "./waiting.js";
@@ -59,6 +60,7 @@ export function follow(sessionId, api, onView, onLink) {
   const read = async (path) => (await api.open(path, { signal: over.signal })).json();
 
   const refresh = async () => {
+    if (view.session === null) set(withSession(view, await api.call("GET", base)));
     set(withHistory(view, await read(`${base}/messages?limit=${PAGE}`)));
     for (const [id, { before, count }] of Object.entries(view.children)) {
       if (before !== null) continue;
@@ -68,23 +70,25 @@ export function follow(sessionId, api, onView, onLink) {
     }
   };
 
+  /** @type {AbortController | undefined} */
+  let connection;
   let isFilling = false;
-  /** @param {AbortController} connection */
-  const fillGap = async (connection) => {
+  const fillGap = async () => {
     if (isFilling) return;
     isFilling = true;
     try {
-      while (view.gap !== null && view.stale === null && !connection.signal.aborted) {
+      // Also for a gap that a later connection leaves while this one is still being read.
+      while (view.gap !== null && view.stale === null && !over.signal.aborted) {
         const { from } = view.gap;
         const { messages } = await read(`${base}/messages${from > 0 ? `?after=${from - 1}` : ""}`);
         const filled = withRecords(view, messages);
-        if (filled === view) await pause(200, connection.signal);
+        if (filled === view) await pause(200, over.signal);
         else set(filled);
       }
     } catch {
       // The history will bring it, as soon as there is a server again.
       set({ ...view, stale: "gap" });
-      connection.abort();
+      connection?.abort();
     } finally {
       isFilling = false;
     }
@@ -92,14 +96,15 @@ export function follow(sessionId, api, onView, onLink) {
 
   /** @param {boolean} resynced */
   const stream = async (resynced) => {
-    const connection = new AbortController();
-    const end = () => connection.abort();
+    const own = new AbortController();
+    connection = own;
+    const end = () => own.abort();
     over.signal.addEventListener("abort", end, { once: true });
-    const dog = watchdog(SILENCE_MS, connection);
+    const dog = watchdog(SILENCE_MS, own);
     try {
       const response = await api.open(`${base}/stream`, {
         headers: { accept: "text/event-stream", ...(view.cursor === null ? {} : { "last-event-id": view.cursor }) },
-        signal: connection.signal,
+        signal: own.signal,
       });
       if (response.body === null) throw new TypeError("no body");
       set(connected(view));
@@ -107,12 +112,12 @@ export function follow(sessionId, api, onView, onLink) {
       for await (const events of eventsOf(response.body, dog.heard)) {
         set(events.reduce(withEvent, view));
         if (view.stale !== null) return;
-        if (view.gap !== null) void fillGap(connection);
+        if (view.gap !== null) void fillGap();
       }
     } finally {
       dog.end();
       over.signal.removeEventListener("abort", end);
-      connection.abort();
+      own.abort();
     }
   };
 

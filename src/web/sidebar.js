@@ -80,6 +80,8 @@ export function drawer() {
   const set = (/** @type {boolean} */ isOpen) => {
     document.body.classList.toggle("drawer-open", isOpen);
     byId("scrim").hidden = !isOpen;
+    // The keyboard stays in the drawer.
+    byId("main").inert = isOpen;
     open.setAttribute("aria-expanded", String(isOpen));
   };
   open.addEventListener("click", () => {

@@ -104,7 +104,11 @@ export class ModelServer {
     const oldest = this.#seq - this.#ring.length;
     if (epoch !== this.#epoch || seq < oldest || seq > this.#seq) {
       const reason = epoch === this.#epoch ? "evicted" : "other_epoch";
-      const resync = { event: "server_event", data: JSON.stringify({ type: "resync_required", reason }), id: this.#id() };
+      const resync = {
+        event: "server_event",
+        data: JSON.stringify({ type: "resync_required", reason }),
+        id: this.#id(),
+      };
       return [resync, ...this.#snapshot()];
     }
     const replay = this.#ring.filter((entry) => entry.seq > seq).map((entry) => entry.event);

@@ -22,7 +22,8 @@ import {
 import { ModelServer, type Step } from "./model-server.js";
 import { load } from "./modules.js";
 
-const { connected, emptyView, withChildRecords, withEarlier, withEvent, withHistory, withRecords } = await load("view.js");
+const { connected, emptyView, withChildRecords, withEarlier, withEvent, withHistory, withRecords } =
+  await load("view.js");
 const { itemsOf } = await load("items.js");
 
 const say = (messages: OmniMessage[]): Step[] => messages.map((message) => ({ kind: "say", message }));
@@ -148,7 +149,9 @@ class Reader {
     for (const event of this.#inbox.splice(0, count)) {
       this.#delivered.push(event);
       this.view = withEvent(this.view, event);
-      if (this.view.stale !== null) return this.refresh();
+      if (this.view.stale === null) continue;
+      this.refresh();
+      return;
     }
   }
 
@@ -246,7 +249,13 @@ test("A18, E2: any cut of a run into history and stream, with reconnects, resync
         reader.settle();
 
         const { view } = reader;
-        expect(view).toMatchObject({ stale: null, gap: null, fragments: [], approvals: [], confirmed: server.records.length });
+        expect(view).toMatchObject({
+          stale: null,
+          gap: null,
+          fragments: [],
+          approvals: [],
+          confirmed: server.records.length,
+        });
         expect(recordsOf(view)).toEqual(server.records.slice(view.first));
         const whole = new Reader(server, 1000);
         whole.settle();
