@@ -9,6 +9,8 @@ import { readEvents } from "./http-sse.js";
 import { type ModelSpec, modelName, type Protocol } from "./model-spec.js";
 import { type Failure, failure, presentable } from "./outcome.js";
 import { ToolCallIds } from "./tool-call-ids.js";
+import { anthropicMessages } from "./wire/anthropic-messages.js";
+import { gemini } from "./wire/gemini.js";
 import { openaiChat } from "./wire/openai-chat.js";
 import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
 
@@ -22,7 +24,11 @@ export interface LLMClientDeps {
   demoDelayMs: number;
 }
 
-const WIRES: Partial<Record<Protocol, Wire>> = { "openai-chat": openaiChat };
+const WIRES: Partial<Record<Protocol, Wire>> = {
+  "anthropic-messages": anthropicMessages,
+  "openai-chat": openaiChat,
+  gemini,
+};
 
 /** True for a protocol that `createLLMClient` takes. */
 export const speaks = (protocol: Protocol): boolean => protocol === "demo" || WIRES[protocol] !== undefined;
