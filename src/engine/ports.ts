@@ -37,6 +37,8 @@ export interface LLMOutcome {
   finishReason?: string;
   /** An output limit cut the answer off; what was said counts. */
   truncated?: boolean;
+  /** The provider stopped in the middle of its own work: the same context, with this answer in it, lets it go on. */
+  pause?: true;
   /** What the provider asks to wait before another try, in ms. */
   retryAfterMs?: number;
 }
