@@ -96,6 +96,8 @@ export function toolCard() {
   const node = el("details", { class: "tool", open: true }, el("summary", {}, name, gist, state), body);
   let shownArgs = "";
   let shownImages = "";
+  // The last piece of an output comes as it ends.
+  let isLive = false;
 
   return {
     node,
@@ -117,7 +119,8 @@ export function toolCard() {
       const isAtEnd = output.scrollHeight - output.scrollTop - output.clientHeight < 8;
       growText(output, item.output);
       // A reader who looked further up stays there.
-      if (isAtEnd && item.state === "running") output.scrollTop = output.scrollHeight;
+      if (isAtEnd && isLive) output.scrollTop = output.scrollHeight;
+      isLive = item.state === "running";
       setText(progress, item.progress);
       progress.hidden = item.progress === "";
       pictures.hidden = item.images.length === 0;

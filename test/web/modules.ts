@@ -1,7 +1,7 @@
 // The page's modules are plain JavaScript, whose own types are checked with src/web/tsconfig.json. Tests take them by
 // address and say here what they take them for.
 
-import type { HistoryPage, HistoryRecord, Item, StreamEvent, View } from "../../src/web/types.d.ts";
+import type { HistoryPage, HistoryRecord, Item, LinkState, Session, StreamEvent, View } from "../../src/web/types.d.ts";
 
 interface Modules {
   "sse.js": {
@@ -19,6 +19,13 @@ interface Modules {
   };
   "items.js": { itemsOf(view: View): Item[] };
   "markdown.js": { blocksOf(text: string): MarkdownBlock[]; spansOf(text: string): MarkdownSpan[] };
+  "session-list.js": {
+    withListEvent(sessions: Session[], event: { type: string; session?: Session; sessionId?: string }): Session[];
+  };
+  "tool-card.js": {
+    readArguments(json: string): { telling: string; others: { name: string; value: string }[]; raw: string };
+  };
+  "standing.js": { linkText(link: LinkState, now: number): { text: string; tone: string; more: string } };
   "waiting.js": { backoffMs(failures: number, random?: () => number): number };
 }
 
