@@ -81,7 +81,13 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
   };
 }
 
-async function hostSessions(config: Config, log: Logger, clock: Clock, metrics: Metrics): Promise<SessionManager> {
+/** Opens the data directory and hosts its Sessions; the caller holds the lease. */
+export async function hostSessions(
+  config: Config,
+  log: Logger,
+  clock: Clock,
+  metrics: Metrics,
+): Promise<SessionManager> {
   const traces = await createTraceStore({ dir: config.dataDir, fsync: config.fsync, clock, log });
   const workspacesFolder = join(config.dataDir, "workspaces");
   await mkdir(workspacesFolder, { recursive: true, mode: 0o700 });

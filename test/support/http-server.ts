@@ -70,7 +70,7 @@ export async function startServer(
 }
 
 /** Strict copies of the schemas: a field that the schema does not name is a misfit too, but where it says it is open. */
-function misfitOf(request: FastifyRequest, reply: FastifyReply, payload: unknown): string | undefined {
+export function misfitOf(request: FastifyRequest, reply: FastifyReply, payload: unknown): string | undefined {
   const type = String(reply.getHeader("content-type") ?? "");
   if (typeof payload !== "string" || !type.startsWith("application/json") || request.is404) return undefined;
   const where = `${request.method} ${request.routeOptions.url} ${reply.statusCode}`;
