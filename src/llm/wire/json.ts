@@ -28,6 +28,12 @@ export function isObjectText(text: string): boolean {
 
 export const isBlank = (text: string): boolean => text.trim() === "";
 
+/** Arguments of a past call as the text of one object: some servers parse them and fail on what the model got wrong. */
+export function safeArguments(args: string): string {
+  if (isBlank(args)) return "{}";
+  return isObjectText(args) ? args : JSON.stringify({ unparsed_arguments: args });
+}
+
 /** JSON for a request body. A lone surrogate, which UTF-8 has no bytes for and strict servers refuse, becomes U+FFFD. */
 export function jsonBody(value: unknown): string {
   const json = JSON.stringify(value);

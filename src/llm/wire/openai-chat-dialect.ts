@@ -3,6 +3,7 @@
 
 import type { ThinkingLevel } from "../../engine/ports.js";
 import type { ModelSpec } from "../model-spec.js";
+import { type ProviderRow, providerRow } from "./provider-rows.js";
 
 export type AskedLevel = Exclude<ThinkingLevel, "default">;
 
@@ -45,9 +46,7 @@ const COMMON: ChatDialect = {
 /** The templates of local servers often insist that roles take turns. */
 const LOCAL: Partial<ChatDialect> = { mergeUsers: true, thinking: templated };
 
-type Row = { names: readonly string[]; hosts: readonly string[]; dialect: Partial<ChatDialect> };
-
-const ROWS: readonly Row[] = [
+const ROWS: readonly (ProviderRow & { dialect: Partial<ChatDialect> })[] = [
   {
     names: ["openai"],
     hosts: ["api.openai.com"],
@@ -89,12 +88,7 @@ const ROWS: readonly Row[] = [
   { names: ["ollama", "lmstudio", "lm-studio"], hosts: [], dialect: { mergeUsers: true } },
 ];
 
-/** The dialect of a model's provider; a host says more than a name that someone chose. */
-export function chatDialect(model: Pick<ModelSpec, "provider" | "baseUrl">): ChatDialect {
-  const host = URL.canParse(model.baseUrl) ? new URL(model.baseUrl).hostname.toLowerCase() : "";
-  const name = model.provider.toLowerCase();
-  const row =
-    ROWS.find(({ hosts }) => hosts.some((known) => host === known || host.endsWith(`.${known}`))) ??
-    ROWS.find(({ names }) => names.includes(name));
-  return { ...COMMON, ...row?.dialect };
-}
+export const chatDialect = (model: Pick<ModelSpec, "provider" | "baseUrl">): ChatDialect => ({
+  ...COMMON,
+  ...providerRow(ROWS, model)?.dialect,
+});

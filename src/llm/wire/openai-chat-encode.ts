@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import type { LLMRequest } from "../../engine/ports.js";
 import type { ThinkingPayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
 import { type ModelSpec, modelName } from "../model-spec.js";
+import { utf8Text } from "./attachments.js";
 import {
   type AssistantPayload,
   batchCallIds,
@@ -14,7 +15,7 @@ import {
   type Turn,
   type UserPayload,
 } from "./context-turns.js";
-import { asList, asText, isBlank, isObjectText, type JsonRecord } from "./json.js";
+import { asList, asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
 import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
 import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
 import { endpoint, type HttpCall } from "./wire.js";
@@ -206,18 +207,3 @@ class ChatMessages {
 
 const hashed = (id: string, salt: number): string =>
   createHash("sha256").update(`${salt}:${id}`).digest("hex").slice(0, 9);
-
-/** Some servers parse past arguments and fail on what the model itself got wrong. */
-function safeArguments(args: string): string {
-  if (isBlank(args)) return "{}";
-  return isObjectText(args) ? args : JSON.stringify({ unparsed_arguments: args });
-}
-
-function utf8Text(base64: string): string | undefined {
-  try {
-    const text = new TextDecoder("utf-8", { fatal: true }).decode(Buffer.from(base64, "base64"));
-    return text.includes("\0") ? undefined : text;
-  } catch {
-    return undefined; // not UTF-8: a binary file
-  }
-}
