@@ -12,6 +12,7 @@ import { ToolCallIds } from "./tool-call-ids.js";
 import { anthropicMessages } from "./wire/anthropic-messages.js";
 import { gemini } from "./wire/gemini.js";
 import { openaiChat } from "./wire/openai-chat.js";
+import { openaiResponses } from "./wire/openai-responses.js";
 import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
 
 export interface LLMClientDeps {
@@ -24,9 +25,13 @@ export interface LLMClientDeps {
   demoDelayMs: number;
 }
 
+/** How long an answer that has ended may take to end its body, where something may still follow. */
+const LATE_WORD_MS = 1000;
+
 const WIRES: Partial<Record<Protocol, Wire>> = {
   "anthropic-messages": anthropicMessages,
   "openai-chat": openaiChat,
+  "openai-responses": openaiResponses,
   gemini,
 };
 
@@ -79,7 +84,10 @@ async function* decode(
   deps: LLMClientDeps,
 ): AsyncGenerator<readonly OmniMessage[], Failure | undefined, void> {
   const { clock, requestTimeoutMs: silenceMs } = deps;
-  const answer = readEvents(call, { clock, signal: request.signal, silenceMs });
+  const enough = new AbortController();
+  const signal = AbortSignal.any([request.signal, enough.signal]);
+  const answer = readEvents(call, { clock, signal, silenceMs });
+  let cancel: (() => void) | undefined;
   try {
     for (;;) {
       const read = await answer.next();
@@ -89,8 +97,10 @@ async function* decode(
       const due = writer.take();
       if (due.length > 0) yield due;
       if (decoder.done) return undefined;
+      if (decoder.settled === true) cancel ??= clock.after(LATE_WORD_MS, () => enough.abort());
     }
   } finally {
+    cancel?.();
     await answer.return(undefined);
   }
 }

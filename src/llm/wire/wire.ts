@@ -35,6 +35,8 @@ export interface WireDecoder {
   push(event: WireEvent): void;
   /** True when nothing that may still come can matter. */
   readonly done: boolean;
+  /** True when the answer has ended and only late word about how may still come: it is waited for, but not for long. */
+  readonly settled?: boolean;
   /** As far as the provider has said. */
   readonly usage: TokenCounts;
   /**

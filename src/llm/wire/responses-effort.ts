@@ -1,0 +1,30 @@
+// How hard a model is asked to think. Each family takes some of the protocol's words and answers 400 to the others, so
+// a level becomes the nearest word that the family takes: the highest one not above it, else the lowest.
+
+import type { ThinkingLevel } from "../../engine/ports.js";
+
+const WORDS = ["none", "minimal", "low", "medium", "high", "xhigh"] as const;
+export type Effort = (typeof WORDS)[number];
+
+const WIDE: readonly Effort[] = ["none", "low", "medium", "high", "xhigh"];
+
+/** A model's id may have its maker before it, and a date or a size behind. The first row that fits counts. */
+const FAMILIES: readonly [RegExp, readonly Effort[]][] = [
+  [/\bo\d(?:-|$)/, ["low", "medium", "high"]],
+  [/\bgpt-oss\b/, ["low", "medium", "high"]],
+  [/\bgpt-5-pro\b/, ["high"]],
+  [/\bgpt-[\d.]+-pro\b/, ["medium", "high", "xhigh"]],
+  [/\bgpt-5(?:\.1)?-codex(?!-max)/, ["low", "medium", "high"]],
+  [/\bgpt-[\d.]+-codex/, ["low", "medium", "high", "xhigh"]],
+  [/\bgpt-5(?![.\d])/, ["minimal", "low", "medium", "high"]],
+  [/\bgpt-5\.1\b/, ["none", "low", "medium", "high"]],
+];
+
+/** @param most the highest word that the provider takes, whatever the model. */
+export function effortOf(modelId: string, level: Exclude<ThinkingLevel, "default">, most: Effort): Effort {
+  const taken = FAMILIES.find(([pattern]) => pattern.test(modelId.toLowerCase()))?.[1] ?? WIDE;
+  const limit = Math.min(rank(level === "max" ? "xhigh" : level), rank(most));
+  return taken.findLast((word) => rank(word) <= limit) ?? (taken[0] as Effort);
+}
+
+const rank = (word: Effort): number => WORDS.indexOf(word);

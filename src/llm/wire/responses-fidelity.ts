@@ -1,0 +1,38 @@
+// What an answer's items leave in `fidelity`, and how it is read back. Members are the provider's own, verbatim, and
+// ours beside them: `from` names the model; `before` holds the items of hosted tools that came right before this one;
+// `replaces` names reasoning that was closed before its encrypted form had come.
+
+import type { Fidelity } from "../../protocol/payloads.js";
+import { isFrom } from "./context-turns.js";
+import { asList, asRecord, asText, type JsonRecord } from "./json.js";
+
+const OURS = new Set(["from", "before", "replaces"]);
+
+/** True for a reasoning item that the provider can read back. Without that it would look for a stored one by its id. */
+export const isReadable = (item: JsonRecord): boolean =>
+  asText(item.encrypted_content) !== "" || asText(item.signature) !== "";
+
+/** A reasoning item as `fidelity` keeps it. Raw thoughts are kept twice only where a signature may cover them. */
+export function reasoningMembers(item: JsonRecord): Fidelity {
+  if (!isReadable(item)) return { ...named(asText(item.id)), summary: asList(item.summary) };
+  const { type: _type, status: _status, content, ...members } = item;
+  for (const [name, value] of Object.entries(members)) if (value === null || OURS.has(name)) delete members[name];
+  return asList(content).length > 0 ? { ...members, content } : members;
+}
+
+const named = (id: string): Fidelity => (id === "" ? {} : { id });
+
+/** The reasoning item to send back, or undefined where there is none for this model. */
+export function reasoningItem(fidelity: Fidelity | undefined, from: string): JsonRecord | undefined {
+  if (fidelity === undefined || !isFrom(fidelity, from) || !isReadable(fidelity)) return undefined;
+  const members = Object.entries(fidelity).filter(([name]) => !OURS.has(name));
+  return { type: "reasoning", summary: [], ...Object.fromEntries(members) };
+}
+
+/** The hosted tools' items that go back right before this message's own. */
+export function itemsBefore(fidelity: Fidelity | undefined, from: string): JsonRecord[] {
+  if (fidelity === undefined || !isFrom(fidelity, from)) return [];
+  return asList(fidelity.before)
+    .map((item) => asRecord(item))
+    .filter((item) => item !== undefined && asText(item.type) !== "") as JsonRecord[];
+}
