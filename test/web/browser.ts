@@ -26,7 +26,7 @@ afterAll(async () => (await browser)?.close());
 export async function openWindow(options: BrowserContextOptions = {}): Promise<(url: string) => Promise<Page>> {
   browser ??= chromium.launch({ executablePath: EXECUTABLE, args: ARGS });
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(20_000);
+  context.setDefaultTimeout(45_000);
   const faults: string[] = [];
   onTestFinished(async () => {
     await context.close();

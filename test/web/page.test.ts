@@ -36,7 +36,7 @@ async function shownAfresh(page: Page): Promise<string[]> {
   return shownItems(page);
 }
 
-describe.skipIf(!hasBrowser)("the page", { timeout: 90_000 }, () => {
+describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
   let server: Server;
   beforeAll(async () => {
     if (hasBrowser) server = await startOmnid({ atEnd: afterAll, env: { OMNID_DEMO_DELAY_MS: "15" } });
@@ -46,7 +46,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 90_000 }, () => {
     const page = await (await openWindow())(server.url);
     await send(page, "/run for i in 1 2 3; do echo line $i; sleep 0.2; done; exit 4");
     await question(page).waitFor();
-    await expect.poll(() => page.title()).toContain("(1)");
+    await expect.poll(() => page.title(), { timeout: 20_000 }).toContain("(1)");
     expect(await question(page).textContent()).toContain("for i in 1 2 3");
     await activity(page, "Waiting for your approval");
     await page.getByRole("button", { name: "Allow" }).click();
@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 90_000 }, () => {
       "/run echo from one",
       "/think third",
     ]);
-    await expect.poll(() => shownItems(two)).toEqual(await shownItems(one));
+    await expect.poll(() => shownItems(two), { timeout: 20_000 }).toEqual(await shownItems(one));
     expect(await shownAfresh(two)).toEqual(await shownItems(one));
   });
 
@@ -225,7 +225,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 90_000 }, () => {
   });
 });
 
-describe.skipIf(!hasBrowser)("the page and its server", { timeout: 90_000 }, () => {
+describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, () => {
   test("A25: while the server is away the page says so and keeps what it has; it comes back by itself", async () => {
     const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "5" } });
     const page = await (await openWindow())(server.url);
