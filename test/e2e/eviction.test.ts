@@ -80,7 +80,9 @@ function expectBounded(server: Server, before: number, mebibytes: number): void 
   expect((server.rss() - before) / 2 ** 20, "MiB above what it was").toBeLessThan(mebibytes);
 }
 
-test("C3 C5 C6 C7: twenty readers stall while 60,000 events pass; memory is bounded, the fast one gets everything once, the stalled are told", { timeout: 90_000 }, async () => {
+test("C3 C5 C6 C7: twenty readers stall while 60,000 events pass; memory is bounded, the fast one gets everything once, the stalled are told", {
+  timeout: 90_000,
+}, async () => {
   const upstream = await startUpstream();
   const server = await startOmnid({ config: upstream.config() });
   const id = await makeSession(server);

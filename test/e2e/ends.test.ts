@@ -1,0 +1,112 @@
+// A server that is told to stop, and one that refuses to start.
+
+import { describe, expect, test } from "vitest";
+import { isPartial } from "../../src/protocol/guards.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import { runToEnd, startOmnid, temporaryFolder } from "../support/server.js";
+import { calls, say, startUpstream } from "../support/upstream.js";
+import { api, expectLawful, follow, history, makeSession, payloads, prompt } from "./api.js";
+
+async function scripted(env: Record<string, string> = {}) {
+  const upstream = await startUpstream();
+  const server = await startOmnid({ config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0", ...env } });
+  return { upstream, server };
+}
+
+const complete = (messages: readonly OmniMessage[]): OmniMessage[] => messages.filter((message) => !isPartial(message));
+
+describe("SIGTERM", () => {
+  test("C11: with 50 open streams, a running model and a running command: shutdown to each, the Trace closed in order, exit 0 in time", async () => {
+    const { upstream, server } = await scripted({ OMNID_SHUTDOWN_MS: "8000" });
+    const speaking = await makeSession(server);
+    const running = await makeSession(server, { approvalMode: "allow-all" });
+    upstream.script(
+      { steps: say("on and "), end: "never" },
+      calls({ id: "long", name: "exec_command", args: { cmd: "echo began; sleep 600" } }),
+    );
+    const readers = await Promise.all(
+      Array.from({ length: 50 }, (_, index) => follow(server, index % 2 ? speaking : running)),
+    );
+    await prompt(server, speaking, "Speak.");
+    await readers[1]?.untilPayload("partial_text", ({ text }) => text !== "");
+    await prompt(server, running, "Run.");
+    await readers[0]?.untilPayload("partial_tool_call_output", ({ output }) => output !== "");
+    const started = performance.now();
+    expect(await server.stop("SIGTERM")).toEqual({ code: 0, signal: null });
+    expect(performance.now() - started).toBeLessThan(10_000);
+    await Promise.all(readers.map((reader) => reader.ended));
+    for (const reader of readers) {
+      expect(reader.events.at(-1)).toMatchObject({
+        name: "server_event",
+        data: { type: "shutdown", retryMs: expect.any(Number) },
+      });
+      reader.check();
+    }
+    const next = await server.restart();
+    for (const [id, reader] of [
+      [speaking, readers[1]],
+      [running, readers[0]],
+    ] as const) {
+      const { records } = await history(next, id);
+      expect(payloads(records, "abort")).toMatchObject([{ reason: "shutdown" }]);
+      expect(records).toEqual(expect.arrayContaining(complete(reader?.messages ?? [])));
+      await expectLawful(next, id, [], { joined: true, running: true });
+    }
+  });
+
+  test("while it drains it refuses: 503 shutting_down, and /readyz says no", async () => {
+    const { server } = await scripted();
+    const id = await makeSession(server, { provider: "demo", modelId: "demo", approvalMode: "allow-all" });
+    const reader = await follow(server, id);
+    // A command that takes its two seconds to die keeps the drain going.
+    await prompt(server, id, "/run trap '' TERM; echo began; while :; do sleep 1; done");
+    await reader.untilPayload("partial_tool_call_output", ({ output }) => output.includes("began"));
+    const exited = server.stop("SIGTERM");
+    await reader.until(({ data }) => data.type === "shutdown");
+    const refused = await api(server, "POST", "/api/sessions", {}).catch(() => undefined);
+    if (refused !== undefined)
+      expect(refused).toMatchObject({ status: 503, body: { error: { code: "shutting_down" } } });
+    const ready = await fetch(`${server.url}/readyz`).catch(() => undefined);
+    if (ready !== undefined) expect(ready.status).toBe(503);
+    expect(await exited).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe("a server that does not start", () => {
+  test("exits 78 with every bad variable named, and no secret", async () => {
+    const ended = await runToEnd({
+      env: {
+        PORT: "99999",
+        OMNID_REPLAY_EVENTS: "many",
+        OMNID_FSYNC: "sometimes",
+        OMNID_TOKENS: "hush-hush-secret,",
+        LOG_LEVEL: "loud",
+        OMNID_MODEL: "none",
+      },
+    });
+    expect(ended.code).toBe(78);
+    for (const name of ["PORT", "OMNID_REPLAY_EVENTS", "OMNID_FSYNC", "OMNID_TOKENS", "LOG_LEVEL", "OMNID_MODEL"]) {
+      expect(ended.stderr).toMatch(new RegExp(`\\b${name}\\b`));
+    }
+    expect(ended.stdout + ended.stderr).not.toMatch(/hush-hush|listening/);
+  });
+
+  test("H5: an address that others can reach needs a token", async () => {
+    const ended = await runToEnd({ env: { HOST: "0.0.0.0" } });
+    expect(ended.code).toBe(78);
+    expect(ended.stderr).toContain("OMNID_TOKENS");
+  });
+
+  test("a second server on one data directory exits 75 and names the process that holds it; after kill -9 the next one takes over", async () => {
+    const dataDir = temporaryFolder();
+    const first = await startOmnid({ dataDir });
+    const second = await runToEnd({ dataDir });
+    expect(second.code).toBe(75);
+    expect(second.stderr).toContain(String(first.pid));
+    expect(second.stdout).not.toContain("listening");
+    expect((await fetch(`${first.url}/readyz`)).status).toBe(200);
+    await first.stop("SIGKILL");
+    const third = await startOmnid({ dataDir });
+    expect((await fetch(`${third.url}/readyz`)).status).toBe(200);
+  });
+});
