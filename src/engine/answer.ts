@@ -5,7 +5,7 @@ import type { Clock } from "../clock.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
-import type { ToolCallPayload } from "../protocol/payloads.js";
+import type { RequestError, StopReason, ToolCallPayload } from "../protocol/payloads.js";
 import type { Emit } from "./merge-queue.js";
 import type { LLMClient, LLMOutcome, LLMRequest } from "./ports.js";
 
@@ -16,6 +16,8 @@ export interface AnswerDeps {
   llm: LLMClient;
   emit: Emit;
   clock: Clock;
+  /** A client that throws is a bug of ours: reported here, and told to nobody else. */
+  onFault(error: unknown): { status: StopReason; error?: RequestError };
   /** A call of this answer, committed. Calls with a stop_reason (cut off) come too. */
   onCall(call: OmniMessage<ToolCallPayload>): void;
 }
@@ -28,7 +30,7 @@ type Read = IteratorResult<readonly OmniMessage[], LLMOutcome> | "abandoned";
  */
 export async function streamAnswer(deps: AnswerDeps, request: LLMRequest): Promise<LLMOutcome> {
   const stream = deps.llm.stream(request);
-  const reads = abandonable(stream, deps.clock, request.signal);
+  const reads = abandonable(stream, deps, request.signal);
   try {
     for (;;) {
       const read = await reads.next();
@@ -48,14 +50,14 @@ export async function streamAnswer(deps: AnswerDeps, request: LLMRequest): Promi
 /** Reads a stream so that one that does not end after the abort is given up. A throw of the stream is an outcome. */
 function abandonable(
   stream: AsyncGenerator<readonly OmniMessage[], LLMOutcome, void>,
-  clock: Clock,
+  deps: Pick<AnswerDeps, "clock" | "onFault">,
   signal: AbortSignal,
 ): { next(): Promise<Read>; release(): void } {
   const released = new AbortController();
   let abandoned = false;
   let settle: (read: Read) => void = () => {};
   const onAbort = () => {
-    void clock.sleep(ABANDON_MS, released.signal).then(() => {
+    void deps.clock.sleep(ABANDON_MS, released.signal).then(() => {
       abandoned = true;
       settle("abandoned");
     });
@@ -68,12 +70,7 @@ function abandonable(
         if (abandoned) return resolve("abandoned");
         settle = resolve;
         stream.next().then(resolve, (error: unknown) => {
-          const message = error instanceof Error ? error.message : String(error);
-          const outcome: LLMOutcome = {
-            status: "failed",
-            usage: emptyTokenCounts(),
-            error: { kind: "unknown", message },
-          };
+          const outcome: LLMOutcome = { usage: emptyTokenCounts(), ...deps.onFault(error) };
           resolve({ done: true, value: outcome });
         });
       }),

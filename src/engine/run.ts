@@ -22,8 +22,6 @@ export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   commit: Commit;
   /** Why the signal aborted; stands in the `abort` event. */
   abortReason(): string | null;
-  /** A record that cannot be written, or a bug. Everything that the Task started has ended by then. */
-  onFault(error: unknown): TaskOutcome;
 }
 
 export interface TaskOutcome {

@@ -33,6 +33,8 @@ export interface TurnDeps {
   /** The Session's usage so far, without this Request. */
   sessionUsage(): TokenCounts;
   onProgress: ToolExecution["onProgress"];
+  /** A record that cannot be written, or a bug: reported, and made into the outcome that a client may see. */
+  onFault(error: unknown): { status: StopReason; error?: RequestError };
   signal: AbortSignal;
 }
 

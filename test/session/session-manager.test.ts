@@ -1,0 +1,216 @@
+import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import type { LLMRequest } from "../../src/engine/ports.js";
+import { isPayload } from "../../src/protocol/guards.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
+import { StorageError } from "../../src/trace/storage-error.js";
+import { diskFs } from "../../src/trace/trace-fs.js";
+import { scriptedModel } from "../support/engine.js";
+import { manualClock } from "../support/manual-clock.js";
+import { ended, hostOn, listReader, tempDir } from "../support/sessions.js";
+
+const never = new Promise<never>(() => {});
+
+async function made<T>(result: Promise<{ ok: true; value: T } | { ok: false; message: string }>): Promise<T> {
+  const settled = await result;
+  if (!settled.ok) throw new Error(settled.message);
+  return settled.value;
+}
+
+async function recordsOf(session: {
+  history(query: object): Promise<{ ok: boolean; value?: { records: { json: string }[] } }>;
+}): Promise<OmniMessage[]> {
+  const page = await session.history({});
+  return (page.value?.records ?? []).map(({ json }) => JSON.parse(json));
+}
+
+const sentTexts = (request: LLMRequest | undefined) =>
+  (request?.messages ?? []).flatMap((message) => (isPayload(message, "text") ? [message.payload.text] : []));
+
+test("a Session that was unloaded comes back with its epoch, its numbers and its context", async () => {
+  const clock = manualClock();
+  const model = scriptedModel([{ steps: [{ say: "one" }] }, { steps: [{ say: "two" }] }]);
+  const host = await hostOn({ model, clock, process: { maxSessions: 1 } });
+  const first = await made(host.create({}, null));
+  const reader = listReader();
+  const subscription = first.follow(reader, {});
+  await made(first.submit("hello", {}));
+  await reader.until(ended);
+  subscription.close();
+  const before = reader.events.flatMap(({ id }) => id ?? []);
+
+  expect((await host.create({}, null)).ok).toBe(false);
+  clock.advance(61_000);
+  await made(host.create({}, null));
+  expect(host.figures).toMatchObject({ sessions: 2, inMemory: 1 });
+
+  clock.advance(61_000);
+  const again = await host.find(first.id, null);
+  expect(again).not.toBe(first);
+  const late = listReader();
+  again?.follow(late, { lastEventId: before[before.length - 1] as string });
+  await made(again?.submit("and", {}) ?? Promise.resolve({ ok: false as const, message: "gone" }));
+  await late.until(ended);
+  expect(late.events.some(({ data }) => data.type === "resync_required")).toBe(false);
+  const numbers = [...before, ...late.events.flatMap(({ name, id }) => (name === undefined ? [id ?? ""] : []))];
+  expect(new Set(numbers.map((id) => id.split("-")[0])).size).toBe(1);
+  expect(late.messages[0]?.payload).toEqual({ type: "request_begin" });
+  expect(sentTexts(model.requests[1])).toEqual(["hello", "one", "and"]);
+});
+
+test("G3, A4: a Trace cut off in mid-Request is closed on record, and the next prompt carries what was asked", async () => {
+  const dataDir = tempDir();
+  const model = scriptedModel([{ steps: [{ say: "half" }, { wait: never }] }, { steps: [{ say: "whole" }] }]);
+  const dead = await hostOn({ model, dataDir });
+  const session = await made(dead.create({}, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  await made(session.submit("first", {}));
+  await reader.until(({ data }) => (data.payload as { type?: string })?.type === "text");
+  // As a crash leaves it: no closing record, and the last record torn.
+  const path = join(dataDir, "sessions", session.id, "trace-000001.jsonl");
+  const left = readFileSync(path);
+  truncateSync(path, left.length - 7);
+
+  const alive = await hostOn({ model, dataDir });
+  const again = await alive.find(session.id, null);
+  if (again === undefined) throw new Error("the Session is gone");
+  const late = listReader();
+  again.follow(late, { lastEventId: reader.events[reader.events.length - 1]?.id ?? "" });
+  expect(late.events[0]?.data).toMatchObject({ type: "resync_required", reason: "other_epoch" });
+  expect(again.view().state).toBe("idle");
+  const closed = (await recordsOf(again)).map(({ payload }) => (payload as { type?: string }).type);
+  expect(closed).toEqual([undefined, "text", "request_begin", "token_usage", "request_end", "abort"]);
+
+  await made(again.submit("second", {}));
+  await late.until(ended);
+  const records = await recordsOf(again);
+  expect(validateStream(records, { mode: "trace" })).toEqual([]);
+  expect(sentTexts(model.requests[1])).toEqual(["first", "second"]);
+});
+
+test("a disk that refuses ends the Task with storage, refuses prompts, and is made good before the next one", async () => {
+  let full = false;
+  const fs = {
+    ...diskFs,
+    openToAppend: async (path: string) => {
+      const file = await diskFs.openToAppend(path);
+      return {
+        read: file.read.bind(file),
+        truncate: file.truncate.bind(file),
+        sync: file.sync.bind(file),
+        stat: file.stat.bind(file),
+        close: file.close.bind(file),
+        write: async (bytes: Uint8Array) => {
+          if (full) throw Object.assign(new Error("no space left"), { code: "ENOSPC" });
+          return file.write(bytes);
+        },
+      };
+    },
+  };
+  let go: () => void = () => {};
+  const gate = new Promise<void>((resolve) => {
+    go = resolve;
+  });
+  const model = scriptedModel([
+    { steps: [{ begin: "so far" }, { wait: gate }, { say: "lost" }] },
+    { steps: [{ say: "back" }] },
+  ]);
+  const host = await hostOn({ model, fs });
+  const session = await made(host.create({}, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  await made(session.submit("first", {}));
+  await reader.until(({ data }) => (data.payload as { type?: string })?.type === "partial_text");
+  full = true;
+  go();
+  await reader.until(ended);
+  expect(reader.events[reader.events.length - 1]?.data).toMatchObject({
+    state: "idle",
+    ended: { status: "failed", error: { kind: "storage" } },
+  });
+  expect(reader.messages.some((message) => isPayload(message, "text"))).toBe(false);
+  expect(await session.submit("no", {})).toMatchObject({ ok: false, code: "storage_failed" });
+
+  full = false;
+  const second = await made(session.submit("second", {}));
+  await reader.until(({ data }) => (data.ended as { taskId?: string })?.taskId === second.taskId);
+  const records = await recordsOf(session);
+  expect(validateStream(reader.messages, { mode: "stream" })).toEqual([]);
+  expect(validateStream(records, { mode: "trace" })).toEqual([]);
+  expect(compareStreamWithTrace(reader.messages, records)).toEqual([]);
+  expect(sentTexts(model.requests[1]).filter((text) => !text.startsWith("["))).toEqual(["first", "second"]);
+});
+
+test("a StorageError is told from a bug of ours, and neither says where a file is", async () => {
+  const broken = {
+    // biome-ignore lint/correctness/useYield: a client that breaks its contract
+    async *stream(): AsyncGenerator<never, never, void> {
+      throw new Error("at /secret/path");
+    },
+  };
+  const host = await hostOn({ model: broken });
+  const session = await made(host.create({}, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  const { taskId } = await made(session.submit("go", {}));
+  await reader.until(ended);
+  expect(session.task(taskId)).toMatchObject({
+    state: "ended",
+    status: "failed",
+    error: { kind: "unknown", message: "internal error" },
+  });
+  expect(new StorageError("write_failed", "a record could not be written").message).not.toContain("/");
+});
+
+test("G14: a record that is missing or broken comes back from the Trace, asking for everything and owned by nobody", async () => {
+  const dataDir = tempDir();
+  const model = scriptedModel([{ steps: [{ say: "one" }] }]);
+  const dead = await hostOn({ model, dataDir });
+  const session = await made(dead.create({ approvalMode: "allow-all", title: "mine" }, "alice"));
+  writeFileSync(join(dataDir, "sessions", session.id, "session.json"), "{ torn");
+  const alive = await hostOn({ model, dataDir });
+  expect(await alive.find(session.id, "alice")).toBeUndefined();
+  expect((await alive.find(session.id, null))?.view()).toMatchObject({ approvalMode: "always-ask", state: "idle" });
+});
+
+test("A11: a Session is found by its owner alone, listed for no other, and cannot be removed by one", async () => {
+  const host = await hostOn({ model: scriptedModel([]) });
+  const { id } = await made(host.create({}, "alice"));
+  for (const stranger of ["bob", null]) {
+    expect(await host.find(id, stranger)).toBeUndefined();
+    expect(await host.remove(id, stranger)).toBe(false);
+    expect(await host.list({ limit: 10, archived: true }, stranger)).toMatchObject({ value: { sessions: [] } });
+  }
+  expect((await host.find(id, "alice"))?.id).toBe(id);
+});
+
+test("D12: a deleted Session stops what runs, takes its temporary Workspace along, and nothing brings it back", async () => {
+  const dataDir = tempDir();
+  const model = scriptedModel([{ steps: [{ begin: "x" }, { wait: never }] }]);
+  const host = await hostOn({ model, dataDir });
+  const session = await made(host.create({}, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  await made(session.submit("go", {}));
+  await reader.until(({ data }) => (data.payload as { type?: string })?.type === "partial_text");
+  expect(await host.remove(session.id, null)).toBe(true);
+  expect(model.requests[0]?.signal.aborted).toBe(true);
+  expect(await host.find(session.id, null)).toBeUndefined();
+  expect(() => readFileSync(join(dataDir, "sessions", session.id, "session.json"))).toThrow(/ENOENT/);
+  expect(() => readFileSync(session.view().workspace)).toThrow(/ENOENT/);
+  expect((await hostOn({ model, dataDir })).figures.sessions).toBe(0);
+});
+
+test("what a Session cost is told where prices are known", async () => {
+  const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "x" }] }]) });
+  const session = await made(host.create({}, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  await made(session.submit("go", {}));
+  await reader.until(ended);
+  // 10 tokens in at 1 dollar, 5 out at 2 dollars a million.
+  expect(session.view().usage).toMatchObject({ total: 15, costUsd: 0.00002 });
+});

@@ -1,0 +1,128 @@
+// Real Sessions on a real (or a failing) disk, without HTTP: a scripted model, the built-in tools, readers as lists.
+
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { onTestFinished } from "vitest";
+import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
+import type { Sink } from "../../src/channel/subscription.js";
+import { type Clock, systemClock } from "../../src/clock.js";
+import type { LLMClient } from "../../src/engine/ports.js";
+import type { ModelSpec } from "../../src/llm/model-spec.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import type { SessionProcess } from "../../src/session/process.js";
+import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
+import { createRecordStore } from "../../src/session/session-record.js";
+import { createTraceStore } from "../../src/trace/jsonl-store.js";
+import { diskFs, type TraceFs } from "../../src/trace/trace-fs.js";
+
+const SPEC: ModelSpec = {
+  provider: "test",
+  modelId: "scripted",
+  protocol: "demo",
+  baseUrl: "",
+  contextWindow: 100_000,
+  vision: false,
+  thinking: true,
+  cost: { input: 1, output: 2 },
+};
+
+export interface HostOptions {
+  model: LLMClient;
+  dataDir?: string;
+  clock?: Clock;
+  fs?: TraceFs;
+  process?: Partial<SessionProcess>;
+}
+
+export const tempDir = (): string => {
+  const dir = mkdtempSync(join(tmpdir(), "omnid-test-"));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  return dir;
+};
+
+let ids = 0;
+
+/** Opens a data directory and hosts its Sessions, as `main` does. */
+export async function hostOn(options: HostOptions): Promise<SessionManager> {
+  const { clock = systemClock(), dataDir = tempDir(), fs = diskFs, model } = options;
+  const log = { warn: () => {}, error: () => {} };
+  const traces = await createTraceStore({ dir: dataDir, fs, fsync: "off", clock, log });
+  return createSessionManager({
+    clock,
+    newId: () => (++ids).toString(16).padStart(8, "0"),
+    log,
+    traces,
+    records: createRecordStore({ traces, fs, fsync: "off", log }),
+    models: {
+      defaultModel: SPEC,
+      views: () => [],
+      find: (provider, modelId) =>
+        provider === SPEC.provider && modelId === SPEC.modelId ? { spec: SPEC, available: true } : undefined,
+      client: () => model,
+    },
+    heartbeat: new HeartbeatWheel({ intervalMs: 60_000, clock }),
+    workspacesFolder: join(dataDir, "workspaces"),
+    commandEnvironment: { PATH: process.env.PATH ?? "" },
+    systemPrompt: "be brief",
+    maxTurns: -1,
+    replay: { maxEvents: 10_000, maxBytes: 8_000_000 },
+    approvalTimeoutMs: undefined,
+    allowOutside: false,
+    maxSessions: undefined,
+    maxTasks: undefined,
+    onChannelStat: () => {},
+    ...options.process,
+  });
+}
+
+export interface ListReader extends Sink {
+  readonly events: { id?: string; name?: string; data: Record<string, unknown> }[];
+  readonly messages: OmniMessage[];
+  /** Resolves when an event that fits has come. */
+  until(fits: (event: { name?: string; data: Record<string, unknown> }) => boolean): Promise<void>;
+}
+
+/** A reader that is a list. */
+export function listReader(): ListReader {
+  const events: ListReader["events"] = [];
+  const messages: OmniMessage[] = [];
+  let waiting: (() => void)[] = [];
+  return {
+    events,
+    messages,
+    framing: "plain",
+    queuedBytes: 0,
+    write(bytes) {
+      for (const frame of Buffer.from(bytes).toString().split("\n\n")) {
+        const data = /^data: (.*)$/m.exec(frame)?.[1];
+        if (data === undefined) continue;
+        const id = /^id: (.*)$/m.exec(frame)?.[1];
+        const name = /^event: (.*)$/m.exec(frame)?.[1];
+        const value = JSON.parse(data);
+        events.push({ ...(id === undefined ? {} : { id }), ...(name === undefined ? {} : { name }), data: value });
+        if (name === undefined) messages.push(value);
+      }
+      for (const look of waiting) look();
+      return true;
+    },
+    onDrain() {},
+    onClose() {},
+    end() {},
+    destroy() {},
+    until: (fits) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (!events.some(fits)) return;
+          waiting = waiting.filter((each) => each !== look);
+          resolve();
+        };
+        waiting.push(look);
+        look();
+      }),
+  };
+}
+
+/** Fits the `task_state` that ends a Task. */
+export const ended = ({ name, data }: { name?: string; data: Record<string, unknown> }): boolean =>
+  name === "server_event" && data.type === "task_state" && data.ended !== undefined;
