@@ -2,6 +2,7 @@
 // and the demo model. A model that cannot be used is listed with the reason.
 
 import type { ConfiguredModel, ModelRef } from "./config-file.js";
+import { speaks } from "./llm/client.js";
 import type { ModelSpec, Protocol } from "./llm/model-spec.js";
 import type { ModelView } from "./session/types.js";
 
@@ -28,8 +29,6 @@ interface BuiltIn {
   baseUrl: string;
   models: readonly Omit<ModelSpec, "provider" | "protocol" | "baseUrl" | "apiKey">[];
 }
-
-const SPOKEN: ReadonlySet<Protocol> = new Set(["openai-chat", "demo"]);
 
 const OPENAI_URL = "https://api.openai.com/v1";
 const DEFAULT_URL: Record<Protocol, string> = {
@@ -182,7 +181,7 @@ function fromFile(model: ConfiguredModel, env: Environment): RegisteredModel {
 }
 
 function judge(spec: ModelSpec, keyProblem: string | undefined): RegisteredModel {
-  const reason = SPOKEN.has(spec.protocol) ? keyProblem : `this version does not speak ${spec.protocol} yet`;
+  const reason = speaks(spec.protocol) ? keyProblem : `this version does not speak ${spec.protocol} yet`;
   return reason === undefined ? { spec, available: true } : { spec, available: false, reason };
 }
 
