@@ -29,8 +29,10 @@ export function imagePart(url: string, vision: boolean): JsonRecord {
 /** A file: inline where the model takes its kind, as text where it is text. */
 export function mediaPart(mimeType: string, data: string, name: string, vision: boolean): JsonRecord {
   const type = plainType(mimeType);
-  if (vision && takes(type) && data !== "") return { inlineData: { mimeType: type, data } };
-  const text = type.startsWith("image/") && !type.endsWith("xml") ? undefined : utf8Text(data);
+  const isMedia = takes(type);
+  if (isMedia && vision && data !== "") return { inlineData: { mimeType: type, data } };
+  const isPicture = type.startsWith("image/") && !type.endsWith("xml");
+  const text = isMedia || isPicture ? undefined : utf8Text(data);
   if (text === undefined) return { text: `[${name} (${type}) left out: this model does not take it]` };
   return { text: `[file ${name}]\n${text}\n[end of ${name}]` };
 }
