@@ -74,7 +74,7 @@ export function decodeChunks(chunks: Iterable<Uint8Array>, options: DecodeOption
     messages.push(...writer.take());
   };
   for (const chunk of chunks) {
-    feed(reader.push(chunk));
+    feed(reader.push(Buffer.from(chunk)));
     if (decoder.done) break;
   }
   if (!decoder.done) feed(reader.end());
