@@ -1,11 +1,14 @@
 // A server that is told to stop, and one that refuses to start.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { runToEnd, startOmnid, temporaryFolder } from "../support/server.js";
 import { calls, say, startUpstream } from "../support/upstream.js";
 import { api, expectLawful, follow, history, makeSession, payloads, prompt } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 async function scripted(env: Record<string, string> = {}) {
   const upstream = await startUpstream();

@@ -1,10 +1,13 @@
 // A ring that has evicted, readers that do not read, and a flood: memory stays bounded and nobody else notices.
 
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { answer, finish, gate, packed, say, startUpstream, think } from "../support/upstream.js";
 import { at, expectLawful, follow, history, makeSession, payloads, prompt, untilIdle } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const words = (count: number, text = "") => Array.from({ length: count }, (_, index) => `${index} ${text}`);
 

@@ -1,6 +1,6 @@
 // History and stream fit without a seam: a page of history, then the stream from its cursor, at any instant.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
@@ -18,6 +18,9 @@ import {
   type Upstream,
 } from "../support/upstream.js";
 import { api, at, expectLawful, follow, type History, history, makeSession, payloads, prompt } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 let upstream: Upstream;
 let server: Server;

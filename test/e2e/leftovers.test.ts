@@ -2,11 +2,14 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Server, startOmnid } from "../support/server.js";
 import type { SseReader } from "../support/sse-client.js";
 import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
 import { api, at, expectLawful, follow, makeSession, payloads, prompt } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 let upstream: Upstream;
 let server: Server;

@@ -2,11 +2,14 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { answer, startUpstream, type Upstream } from "../support/upstream.js";
 import { api, at, expectLawful, expectPaired, makeSession, payloads } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const folder = resolve(process.env.OMNID_FIXTURES ?? "../shared/fixtures", "providers");
 const isThere = existsSync(join(folder, "INDEX.json"));

@@ -2,10 +2,13 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { api, at, makeSession } from "./api.js";
+
+// Servers are started and restarted here, which takes its time where the machine is shared.
+vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 
 const ANNA = "anna-secret-1111111111";
 const BERT = "bert-secret-2222222222";
