@@ -26,7 +26,7 @@ export interface LLMClientDeps {
 }
 
 /** How long an answer that has ended may take to end its body, where something may still follow. */
-const LATE_WORD_MS = 1000;
+const LATE_WORD_MS = 500;
 
 const WIRES: Partial<Record<Protocol, Wire>> = {
   "anthropic-messages": anthropicMessages,

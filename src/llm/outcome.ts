@@ -169,6 +169,7 @@ const AUTH = new Set([
 const FILTER = new Set([
   "content_filter",
   "content_policy_violation",
+  "image_content_policy_violation",
   "responsibleaipolicyviolation",
   "data_inspection_failed",
 ]);
@@ -193,10 +194,15 @@ const INVALID = new Set([
   ...["invalid_request_error", "invalid_argument", "bad_request", "bad_request_error", "badrequesterror", "not_found"],
   ...["not_found_error", "model_not_found", "failed_precondition", "request_too_large", "invalid_prompt"],
   ...["billing_error", "unsupported_value", "invalid_value"],
+  // An image or a file that the provider could not use: sent again it would fail again.
+  ...["invalid_image", "invalid_image_format", "invalid_base64_image", "invalid_image_url", "invalid_image_mode"],
+  ...["image_too_large", "image_too_small", "image_parse_error", "image_file_too_large", "empty_image_file"],
+  ...["unsupported_image_media_type", "failed_to_download_image", "image_file_not_found", "unsupported_file"],
 ]);
 const TRANSIENT = new Set([
   ...["server_error", "api_error", "internal", "internal_error", "internal_server_error", "internalservererror"],
   ...["timeout", "timeout_error", "deadline_exceeded", "gateway_timeout", "bad_gateway", "upstream_error"],
+  "vector_store_timeout",
 ]);
 
 const CREDENTIAL_WORDS =

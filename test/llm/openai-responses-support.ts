@@ -11,9 +11,11 @@ export const decodeBytes = (text: string, options: DecodeOptions = {}): Answer =
 
 export const decodeEvents = (...events: (object | string)[]): Answer => decodeBytes(sse(...events));
 
-/** True when the response says in these events how it ended. */
-export const hasEnding = (text: string): boolean =>
-  /"type": ?"response\.(completed|incomplete|failed)".*\n\n/.test(text);
+/** True when the response says in these bytes how it ended: in a whole event, or in a body that came in place of events. */
+export function hasEnding(bytes: string): boolean {
+  const text = bytes.replace(/\r\n?/g, "\n");
+  return /"type": ?"response\.(completed|incomplete|failed)".*\n\n/.test(text) || /^\{.*\}\s*$/s.test(text);
+}
 
 export const added = (place: number, item: object) => ({
   type: "response.output_item.added",
