@@ -107,7 +107,15 @@ const message: fc.Arbitrary<CompleteMessage> = fc.oneof(
     arbitrary: fc.constantFrom(PNG, "https://x.test/a", "data:,x", "ftp://x").map((url) => imageUrl(AT, url)),
   },
 );
-const history = fc.array(message, { maxLength: 24 });
+/** Calls side by side, their outputs in any order and not all of them. */
+const batch = fc
+  .tuple(fc.array(call, { minLength: 2, maxLength: 4 }), fc.array(output, { maxLength: 4 }))
+  .map(([calls, outputs]): CompleteMessage[] => [...calls, ...outputs]);
+const history = fc
+  .array(fc.oneof({ weight: 4, arbitrary: message.map((one) => [one]) }, { weight: 1, arbitrary: batch }), {
+    maxLength: 16,
+  })
+  .map((groups) => groups.flat());
 const model = fc.constantFrom(...MODELS);
 
 const bodyOf = (messages: readonly CompleteMessage[], modelId: string): string =>

@@ -20,7 +20,7 @@ import { imagePart, mediaPart } from "./gemini-media.js";
 import { GEMINI_NAMES } from "./gemini-names.js";
 import { geminiParameters } from "./gemini-schema.js";
 import { thinkingConfig, wantsSignatures } from "./gemini-thinking.js";
-import { asRecord, asText, isBlank, isObjectText, type JsonRecord, jsonBody } from "./json.js";
+import { asRecord, asText, isBlank, type JsonRecord, jsonBody, safeArguments } from "./json.js";
 import { wireToolName } from "./tool-names.js";
 import { endpoint, type HttpCall } from "./wire.js";
 
@@ -232,15 +232,12 @@ const signed = (part: JsonRecord, signature: string): JsonRecord =>
   signature === "" ? { ...part } : { ...part, thoughtSignature: signature };
 
 function callPart(call: ToolCallPayload, id: string | undefined): JsonRecord {
-  const functionCall: JsonRecord = { name: wireToolName(call.name, GEMINI_NAMES), args: argsOf(call.arguments) };
+  const functionCall: JsonRecord = {
+    name: wireToolName(call.name, GEMINI_NAMES),
+    args: JSON.parse(safeArguments(call.arguments)),
+  };
   if (id !== undefined) functionCall.id = id;
   return { functionCall };
-}
-
-/** `args` must be an object, also where the model itself got them wrong. */
-function argsOf(args: string): unknown {
-  if (isBlank(args)) return {};
-  return isObjectText(args) ? JSON.parse(args) : { unparsed_arguments: args };
 }
 
 /** `response` must be an object; its two names are the documented ones. */
