@@ -58,7 +58,7 @@ test("in mid-text: the segment is closed aborted, and the model is told what it 
   });
   const [first, block, second] = texts(sent);
   expect([first, second]).toEqual(["first", "second"]);
-  expect(block).toMatch(/^\[turn_aborted\]\n[^]*I was just\n\[\/turn_aborted\]$/);
+  expect(block).toMatch(/^\[turn_aborted\]\n.*I was just\n\[\/turn_aborted\]$/s);
 });
 
 test("E8: with an approval pending after the Request committed: denied by abort, and the next prompt goes on", async () => {

@@ -157,7 +157,6 @@ test("an approver that throws denies; a tool that throws is a failed output that
   const task = harness({
     model,
     environment: scriptedTools({
-      // biome-ignore lint/correctness/useYield: a tool that fails after its first output
       t: async function* () {
         yield "half ";
         throw new Error("broken pipe");
@@ -205,7 +204,7 @@ test("a failed Request ends the Task with its status; what was said goes to the 
   await task.run("two");
   const sent = texts(model.requests[1]?.messages ?? []);
   expect(sent[0]).toBe("one");
-  expect(sent[1]).toMatch(/^\[turn_retried\]\n[^]*I was saying[^]*\n\[\/turn_retried\]$/);
+  expect(sent[1]).toMatch(/^\[turn_retried\]\n.*I was saying.*\n\[\/turn_retried\]$/s);
   expect(sent[2]).toBe("two");
 });
 
