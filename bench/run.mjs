@@ -65,6 +65,8 @@ function run(name) {
     const child = spawn(process.execPath, [join(outDir, `${name}.mjs`), ...flags], {
       stdio: ["ignore", "pipe", "inherit"],
     });
+    // A benchmark that was interrupted must not go on without us: its servers end with it.
+    for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => child.kill());
     let output = "";
     child.stdout.setEncoding("utf8");
     child.stdout.on("data", (text) => {

@@ -15,7 +15,8 @@ export interface Place {
 }
 
 /** Consecutive entries as they go out in one write. */
-export interface Batch extends FramedBytes {
+export interface Batch {
+  readonly bytes: FramedBytes;
   readonly from: Place;
   readonly to: Place;
   /** The last entry is the one after which the reader's stream ends. */
@@ -124,8 +125,7 @@ export class EventRing {
       isLast = isNote && next.tag !== undefined && endsAt?.(next.tag) === true;
     }
     if (frames.length === 0) return undefined;
-    const { plain, chunked } = framed(frames);
-    return { plain, chunked, from: place, to: { seq, note }, isLast };
+    return { bytes: framed(frames), from: place, to: { seq, note }, isLast };
   }
 
   #isOver(): boolean {

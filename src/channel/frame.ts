@@ -2,14 +2,25 @@
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 // HTTP/1.1 chunks are framed here too, so that all readers at one place can share one buffer down to the socket.
 
+/** Bytes for both kinds of connection. Shared between readers: nobody writes to them. */
+export class FramedBytes {
+  /** One HTTP/1.1 chunk. */
+  readonly chunked: Uint8Array;
+  readonly #start: number;
+
+  constructor(chunked: Uint8Array, start: number) {
+    this.chunked = chunked;
+    this.#start = start;
+  }
+
+  /** The same bytes without the chunk around them: a window, made only where it is wanted. */
+  get plain(): Uint8Array {
+    return this.chunked.subarray(this.#start, this.chunked.length - 2);
+  }
+}
+
 /** A heartbeat: a comment and one line feed. A blank line after it would be an empty message to some readers. */
 export const PING = framed([Buffer.from(": ping\n")]);
-
-/** Bytes for both kinds of connection; `plain` is a window into `chunked`. Shared between readers: nobody writes to them. */
-export interface FramedBytes {
-  readonly plain: Uint8Array;
-  readonly chunked: Uint8Array;
-}
 
 /** The frame of one OmniMessage. `json` is one line. */
 export function messageFrame(id: string, json: string): Buffer {
@@ -41,7 +52,7 @@ export function framed(frames: readonly Uint8Array[]): FramedBytes {
   }
   chunked[at] = 0x0d;
   chunked[at + 1] = 0x0a;
-  return { plain: chunked.subarray(start, at), chunked };
+  return new FramedBytes(chunked, start);
 }
 
 /** A line break inside would end the event early for every reader; JSON.stringify never makes one. */

@@ -76,7 +76,13 @@ export class Subscriber implements Subscription {
 
   /** Delivers what is due. Readers at the same place share their buffers through `shared`. */
   deliver(shared: SharedBatches): void {
-    if (this.#waitingSince === undefined) this.#guarded(() => this.#pump(shared));
+    if (this.#waitingSince !== undefined) return;
+    // The hot path: once for each reader and turn, so without the closure that `#guarded` takes.
+    try {
+      this.#pump(shared);
+    } catch (error) {
+      this.#failed(error);
+    }
   }
 
   close(): void {
@@ -126,7 +132,7 @@ export class Subscriber implements Subscription {
 
   #writeBatch(batch: Batch): void {
     this.#place = batch.to;
-    this.#write(this.#isFirst ? framed([this.#retry(), batch.plain]) : batch);
+    this.#write(this.#isFirst ? framed([this.#retry(), batch.bytes.plain]) : batch.bytes);
     if (batch.isLast) this.#end();
   }
 
@@ -206,9 +212,13 @@ export class Subscriber implements Subscription {
     try {
       step();
     } catch (error) {
-      this.#sink.destroy();
-      this.#closed();
-      this.#feed.onFailed(error);
+      this.#failed(error);
     }
+  }
+
+  #failed(error: unknown): void {
+    this.#sink.destroy();
+    this.#closed();
+    this.#feed.onFailed(error);
   }
 }
