@@ -154,6 +154,14 @@ describe("servers that bend the protocol", () => {
     expect(decode([start, ...after, ending("tool_use"), stop]).outcome.status).toBe("malformed");
   });
 
+  test("a block that leaves nothing hands on what rode in front of it", () => {
+    const events = [open(0, { type: "fallback" }), close(0), open(1, TEXT), close(1), open(2, call("a")), close(2)];
+    const { messages } = decode([start, ...events, ending("tool_use"), stop]);
+    expect(complete(messages).map(({ payload }) => payload)).toMatchObject([
+      { type: "tool_call", fidelity: { blocks_before: [{ type: "fallback" }] } },
+    ]);
+  });
+
   test("a call without a name is malformed and never seen", () => {
     const { messages, outcome } = decode([start, open(0, call("a", "")), close(0), ending("tool_use"), stop]);
     expect(messages).toEqual([]);

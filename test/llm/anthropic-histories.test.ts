@@ -156,7 +156,7 @@ describe("any history", () => {
           expect(brokenRules(body, json)).toEqual([]);
         }
       }),
-      { numRuns: 400 },
+      { numRuns: 150 },
     );
   });
 
