@@ -47,8 +47,13 @@ export class Journal {
 
   /** Records and shows messages of the stream. Fragments pass at once, unless a record goes before them. */
   readonly commit: Commit = (batch) => {
-    const lines = batch.map(toLine);
-    const records = lines.filter((_, index) => isRecord(batch[index] as OmniMessage));
+    const lines: string[] = [];
+    const records: string[] = [];
+    for (const message of batch) {
+      const line = toLine(message);
+      lines.push(line);
+      if (isRecord(message)) records.push(line);
+    }
     if (records.length === 0) {
       this.#show(batch, lines);
       return undefined;
