@@ -38,7 +38,7 @@ export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
       const outcome = await nextTurn(turnDeps, deps, turns);
       switch (outcome.kind) {
         case "committed":
-          if (outcome.calls === 0) return { status: "completed" };
+          if (!outcome.goesOn) return { status: "completed" };
           break;
         case "limit":
           return { status: "completed" };

@@ -39,7 +39,8 @@ export interface TurnDeps {
 }
 
 export type TurnOutcome =
-  | { kind: "committed"; calls: number }
+  /** `goesOn`: the model waits for outputs, or only paused. */
+  | { kind: "committed"; goesOn: boolean }
   | { kind: "failed"; status: StopReason; error: RequestError | undefined }
   | { kind: "interrupted" };
 
@@ -105,7 +106,7 @@ async function steps(
     return { kind: "interrupted" };
   }
   return outcome.status === "completed"
-    ? { kind: "committed", calls }
+    ? { kind: "committed", goesOn: calls > 0 || outcome.pause === true }
     : { kind: "failed", status: outcome.status, error: outcome.error };
 }
 

@@ -32,3 +32,7 @@ export interface ModelSpec {
 /** Names the model in `fidelity.from`: what a provider needs back verbatim goes back to this model only. */
 export const modelName = (model: Pick<ModelSpec, "provider" | "modelId">): string =>
   `${model.provider}/${model.modelId}`;
+
+/** Media types of the documents that a protocol carries as they are. */
+export const documentTypes = (protocol: Protocol): readonly string[] =>
+  protocol === "openai-chat" || protocol === "demo" ? [] : ["application/pdf"];

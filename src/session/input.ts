@@ -1,6 +1,7 @@
 // A client's input as the messages of a Prompt. What the Session's model cannot take is refused here, before anything
 // is recorded.
 
+import { readDataUrl, utf8Text } from "../llm/wire/attachments.js";
 import { imageUrl, inlineData, userText } from "../protocol/builders.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
@@ -9,6 +10,8 @@ import type { Input, InputPart } from "./types.js";
 export interface InputLimits {
   /** The model takes images. */
   vision: boolean;
+  /** Media types of the documents that the model's protocol takes as they are; text goes as text to every model. */
+  documents: readonly string[];
 }
 
 /** @returns the Prompt's messages in order, one for each part. */
@@ -38,19 +41,17 @@ function partMessage(
     case "image_url":
       return image(part.imageUrl, at, limits);
     case "file": {
-      const file = parseDataUrl(part.dataUrl);
+      const file = readDataUrl(part.dataUrl);
       if (file === undefined) return refuse("file_not_supported", `${part.fileName}: not a data URL`);
       if (file.mimeType.startsWith("image/")) return image(part.dataUrl, at, limits);
-      if (!isUtf8Text(file.bytes)) {
-        return refuse(
-          "file_not_supported",
-          `${part.fileName} (${file.mimeType}) is not text, and this model takes no documents`,
-        );
+      if (!limits.documents.includes(file.mimeType) && utf8Text(file.data) === undefined) {
+        const what = `${part.fileName} (${file.mimeType})`;
+        return refuse("file_not_supported", `${what} is not text, and this Session's model takes no such documents`);
       }
       return ok(
         inlineData(at, {
           role: "user",
-          data: file.bytes.toString("base64"),
+          data: file.data,
           mime_type: file.mimeType,
           file_name: part.fileName,
         }),
@@ -61,29 +62,4 @@ function partMessage(
 
 function image(url: string, at: string, limits: InputLimits): Result<OmniMessage, "images_not_supported"> {
   return limits.vision ? ok(imageUrl(at, url)) : refuse("images_not_supported", "this Session's model takes no images");
-}
-
-function parseDataUrl(url: string): { mimeType: string; bytes: Buffer } | undefined {
-  const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url);
-  if (match === null) return undefined;
-  const body = url.slice(match[0].length);
-  const mimeType = (match[1] ?? "").toLowerCase() || "text/plain";
-  if (/;base64$/i.test(match[2] ?? "")) return { mimeType, bytes: Buffer.from(body, "base64") };
-  try {
-    return { mimeType, bytes: Buffer.from(decodeURIComponent(body), "utf8") };
-  } catch {
-    // A stray % sign: not a data URL.
-    return undefined;
-  }
-}
-
-function isUtf8Text(bytes: Buffer): boolean {
-  if (bytes.includes(0)) return false;
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(bytes);
-    return true;
-  } catch {
-    // The decoder's only way to say "no".
-    return false;
-  }
 }

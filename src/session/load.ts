@@ -3,7 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { Channel } from "../channel/channel.js";
-import type { ModelCost } from "../llm/model-spec.js";
+import { documentTypes, type ModelCost } from "../llm/model-spec.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { ok, type Result, refuse } from "../result.js";
 import { builtInTools } from "../tools/built-in-tools.js";
@@ -113,7 +113,8 @@ function modelOf(process: SessionProcess, record: SessionRecord): ReturnType<Ses
   if (!model.available) {
     return refuse("model_unavailable", `${provider}/${modelId} cannot be used: ${model.reason ?? "not available"}`);
   }
-  return ok({ llm: process.models.client(model.spec), vision: model.spec.vision });
+  const { spec } = model;
+  return ok({ llm: process.models.client(spec), vision: spec.vision, documents: documentTypes(spec.protocol) });
 }
 
 /** US dollars; prices are per million tokens, and one that is not named is that of plain input. */

@@ -4,7 +4,7 @@
 import type { Clock } from "../clock.js";
 import type { LLMClient } from "../engine/ports.js";
 import { ok, type Result, refuse } from "../result.js";
-import { promptMessages } from "./input.js";
+import { type InputLimits, promptMessages } from "./input.js";
 import type { Journal } from "./journal.js";
 import type { Input, SessionRefusal } from "./types.js";
 
@@ -19,7 +19,7 @@ export async function recordPrompt(
   deps: {
     clock: Clock;
     journal: Journal;
-    model(): Result<{ llm: LLMClient; vision: boolean }, "model_unavailable">;
+    model(): Result<{ llm: LLMClient } & InputLimits, "model_unavailable">;
     workspaceExists(): Promise<boolean>;
   },
 ): Promise<Result<ReadyModel, SessionRefusal>> {

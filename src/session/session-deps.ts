@@ -7,6 +7,7 @@ import type { TaskOutcome } from "../engine/run.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import type { Result } from "../result.js";
 import type { Trace } from "../trace/trace-store.js";
+import type { InputLimits } from "./input.js";
 import type { Journal } from "./journal.js";
 import type { SessionRecord } from "./session-record.js";
 import type { SessionView } from "./types.js";
@@ -20,7 +21,7 @@ export interface SessionDeps {
   journal: Journal;
   environment: Environment;
   /** The client of the Session's model, or why there is none. */
-  model(): Result<{ llm: LLMClient; vision: boolean }, "model_unavailable">;
+  model(): Result<{ llm: LLMClient } & InputLimits, "model_unavailable">;
   workspaceExists(): Promise<boolean>;
   approvalTimeoutMs: number | undefined;
   defaultMaxTurns: number;

@@ -257,3 +257,13 @@ test("a record that cannot be written is not shown, and ends the Task with every
   expect((await run).error?.kind).toBe("storage");
   expect(task.stream.some((message) => isPayload(message, "tool_call_output"))).toBe(false);
 });
+
+test("an answer that only paused is sent back as it is, in a new Request of the same Task", async () => {
+  const model = scriptedModel([
+    { steps: [{ say: "let me look" }], outcome: { pause: true } },
+    { steps: [{ say: "done" }] },
+  ]);
+  const task = harness({ model });
+  expect(await task.run("go")).toEqual({ status: "completed" });
+  expect(texts(model.requests[1]?.messages ?? [])).toEqual(["go", "let me look"]);
+});
