@@ -105,6 +105,8 @@ export class Subscriber implements Subscription {
         this.#resync("slow_reader");
         continue;
       }
+      // How things stood in mid-replay is nothing to a reader whose snapshot is still to come.
+      if (this.#isSnapshotDue) this.#place = { seq: this.#place.seq, note: ring.end.note };
       const batch = this.#nextBatch(shared);
       if (batch) {
         this.#writeBatch(batch);

@@ -77,9 +77,11 @@ class CheckedReader {
     this.sink.onEvent = (event) => this.#check(event);
   }
 
-  /** What the ring still owes this reader. */
+  /** What the ring still owes this reader: until its snapshot, messages only. */
   #skipOlderNotes(): void {
-    while (this.#at < this.#joinedAt && !isMessage(this.#model.entries[this.#at])) this.#at += 1;
+    const { entries } = this.#model;
+    const end = this.#isSnapshotDue ? entries.length : this.#joinedAt;
+    while (this.#at < end && !isMessage(entries[this.#at])) this.#at += 1;
   }
 
   #check(event: SseEvent): void {
