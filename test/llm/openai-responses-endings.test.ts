@@ -65,6 +65,7 @@ describe("how an answer ends", () => {
     expect(decodeEvents(completed(), { type: "error", code: "server_error", message: "x" }).outcome.status).toBe(
       "timeout",
     );
+    expect(decodeEvents(completed(), ...said, done(1, call("a", "{}"))).messages).toEqual([]);
     expect(decodeEvents(completed(), "[DONE]", { error: "x" }).outcome.status).toBe("completed");
   });
 
