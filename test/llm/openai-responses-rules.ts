@@ -39,8 +39,8 @@ function expectParts(content: unknown, types: readonly string[]): void {
 }
 
 /** Stateless: what cannot be read from the item itself would be looked for by its id, and not be found. */
-function expectReasoning({ encrypted_content, summary }: Item): void {
-  expect(encrypted_content).toMatch(/./);
+function expectReasoning({ encrypted_content, signature, summary }: Item): void {
+  expect(encrypted_content ?? signature).toMatch(/./);
   for (const part of summary as Item[]) expect(part.type).toBe("summary_text");
 }
 
