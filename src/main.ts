@@ -106,6 +106,7 @@ export async function hostSessions(
     }),
     systemPrompt: config.systemPrompt,
     maxTurns: config.maxTurns,
+    retry: config.retry,
     replay: { maxEvents: config.replayEvents, maxBytes: config.replayBytes },
     approvalTimeoutMs: config.approvalTimeoutMs,
     allowOutside: config.allowOutside,

@@ -6,7 +6,7 @@ import type { Context } from "./context.js";
 import { maxTurnsNotice } from "./engine-notes.js";
 import { type Commit, MergeQueue } from "./merge-queue.js";
 import type { ThinkingLevel } from "./ports.js";
-import { runTurn, type TurnDeps, type TurnOutcome } from "./turn.js";
+import { runTurn, type Try, type TurnDeps, type TurnOutcome } from "./turn.js";
 
 export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   sessionId: string;
@@ -20,6 +20,8 @@ export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   isCallIdTaken(toolCallId: string): boolean;
   /** The commit point: what resolves here is recorded and shown. */
   commit: Commit;
+  /** Waits until `at` (ms since 1970) before the next try, or until the signal aborts. */
+  waitToRetry(wait: { attempt: number; at: number; status: StopReason }, signal: AbortSignal): Promise<void>;
   /** Why the signal aborted; stands in the `abort` event. */
   abortReason(): string | null;
 }
@@ -34,18 +36,25 @@ export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
   const { emit } = new MergeQueue(deps.commit);
   const turnDeps: TurnDeps = { ...deps, emit };
   try {
-    for (let turns = 0; ; turns += 1) {
-      const outcome = await nextTurn(turnDeps, deps, turns);
+    let turns = 0;
+    let which: Try = { attempt: 1, wasEmpty: false };
+    for (;;) {
+      const outcome = await nextTurn(turnDeps, deps, turns, which);
       switch (outcome.kind) {
         case "committed":
           if (!outcome.goesOn) return { status: "completed" };
+          turns += 1;
+          which = { attempt: 1, wasEmpty: false };
           break;
         case "limit":
           return { status: "completed" };
-        case "failed":
-          return outcome.error === undefined
-            ? { status: outcome.status }
-            : { status: outcome.status, error: outcome.error };
+        case "failed": {
+          const { status, error, retry } = outcome;
+          if (retry === undefined) return error === undefined ? { status } : { status, error };
+          await deps.waitToRetry({ attempt: which.attempt, at: retry.at, status }, deps.signal);
+          which = { attempt: which.attempt + 1, wasEmpty: which.wasEmpty || retry.wasEmpty };
+          break;
+        }
         case "interrupted":
           await emit([abort(deps.clock.iso(), deps.abortReason())]);
           return { status: "aborted" };
@@ -56,7 +65,12 @@ export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
   }
 }
 
-async function nextTurn(turnDeps: TurnDeps, deps: TaskDeps, turns: number): Promise<TurnOutcome | { kind: "limit" }> {
+async function nextTurn(
+  turnDeps: TurnDeps,
+  deps: TaskDeps,
+  turns: number,
+  which: Try,
+): Promise<TurnOutcome | { kind: "limit" }> {
   if (deps.signal.aborted) return { kind: "interrupted" };
   if (deps.maxTurns >= 0 && turns >= deps.maxTurns) {
     const at = deps.clock.iso();
@@ -69,12 +83,13 @@ async function nextTurn(turnDeps: TurnDeps, deps: TaskDeps, turns: number): Prom
     ]);
     return { kind: "limit" };
   }
-  return runTurn(turnDeps, {
+  const request = {
     sessionId: deps.sessionId,
     systemPrompt: deps.systemPrompt,
     tools: deps.tools,
     messages: deps.context.assemble(),
     thinkingLevel: deps.thinkingLevel,
     isCallIdTaken: deps.isCallIdTaken,
-  });
+  };
+  return runTurn(turnDeps, request, which);
 }

@@ -17,6 +17,7 @@ import { streamAnswer } from "./answer.js";
 import { type Approvals, approveInOrder } from "./approve-in-order.js";
 import { answerDenied, dispatch } from "./dispatch.js";
 import { CALL_CUT_OFF } from "./engine-notes.js";
+import { type RetryPolicy, retryWait } from "./ladder.js";
 import type { Emit } from "./merge-queue.js";
 import type { Approver, Environment, LLMClient, LLMOutcome, LLMRequest, ToolExecution } from "./ports.js";
 
@@ -32,6 +33,7 @@ export interface TurnDeps {
   fragments: PartialAggregator;
   /** The Session's usage so far, without this Request. */
   sessionUsage(): TokenCounts;
+  retry: RetryPolicy;
   onProgress: ToolExecution["onProgress"];
   /** A record that cannot be written, or a bug: reported, and made into the outcome that a client may see. */
   onFault(error: unknown): { status: StopReason; error?: RequestError };
@@ -41,11 +43,20 @@ export interface TurnDeps {
 export type TurnOutcome =
   /** `goesOn`: the model waits for outputs, or only paused. */
   | { kind: "committed"; goesOn: boolean }
-  | { kind: "failed"; status: StopReason; error: RequestError | undefined }
+  /** `retry`: when the next try may begin at the earliest, absent when none follows. */
+  | { kind: "failed"; status: StopReason; error: RequestError | undefined; retry?: { at: number; wasEmpty: boolean } }
   | { kind: "interrupted" };
 
+/** Which try of a Request this is. */
+export interface Try {
+  /** From 1. */
+  attempt: number;
+  /** An earlier try ended well and said nothing: now that is taken for the answer. */
+  wasEmpty: boolean;
+}
+
 /** @throws only what `emit` rejects with, after everything it started has ended. */
-export async function runTurn(deps: TurnDeps, request: Omit<LLMRequest, "signal">): Promise<TurnOutcome> {
+export async function runTurn(deps: TurnDeps, request: Omit<LLMRequest, "signal">, which: Try): Promise<TurnOutcome> {
   const tools = new ToolLane(deps);
   const approvals = approveInOrder({
     ...deps,
@@ -55,7 +66,7 @@ export async function runTurn(deps: TurnDeps, request: Omit<LLMRequest, "signal"
   // Looked at below; until then a failure must not count as unhandled.
   approvals.done.catch(() => {});
   try {
-    return await steps(deps, request, approvals, tools);
+    return await steps(deps, request, which, approvals, tools);
   } catch (error) {
     approvals.withdraw();
     tools.stop();
@@ -67,6 +78,7 @@ export async function runTurn(deps: TurnDeps, request: Omit<LLMRequest, "signal"
 async function steps(
   deps: TurnDeps,
   request: Omit<LLMRequest, "signal">,
+  which: Try,
   approvals: Approvals,
   tools: ToolLane,
 ): Promise<TurnOutcome> {
@@ -74,9 +86,14 @@ async function steps(
   const cutOff: Call[] = [];
   let calls = 0;
   await emit([requestBegin(clock.iso())]);
-  const outcome = await streamAnswer(
+  let isEmpty = true;
+  const answered = await streamAnswer(
     {
       ...deps,
+      emit: (messages) => {
+        isEmpty = false;
+        return emit(messages);
+      },
       onCall: (call) => {
         calls += 1;
         if (call.payload.stop_reason === undefined) approvals.add(call);
@@ -88,10 +105,13 @@ async function steps(
   if (signal.aborted) {
     await emit(deps.fragments.closers(clock.iso(), "aborted", "model"));
     await settle(approvals, tools);
-    await emit(tail(deps, { ...outcome, status: "aborted" }));
+    await emit(tail(deps, { ...answered, status: "aborted" }, which));
     return { kind: "interrupted" };
   }
-  await emit([...deps.fragments.closers(clock.iso(), outcome.status, "model"), ...tail(deps, outcome)]);
+  const outcome = isEmpty && !which.wasEmpty ? judgeEmpty(deps.retry, answered) : answered;
+  const waitMs = retryWait(deps.retry, outcome, which.attempt);
+  const retryAt = clock.now() + (waitMs ?? 0);
+  await emit([...deps.fragments.closers(clock.iso(), outcome.status, "model"), ...tail(deps, outcome, which, waitMs)]);
   if (outcome.status !== "completed") {
     // What already runs may finish; nothing that was not decided starts any more.
     approvals.withdraw();
@@ -105,9 +125,20 @@ async function steps(
     await settle(approvals, tools);
     return { kind: "interrupted" };
   }
-  return outcome.status === "completed"
-    ? { kind: "committed", goesOn: calls > 0 || outcome.pause === true }
-    : { kind: "failed", status: outcome.status, error: outcome.error };
+  const { status, error } = outcome;
+  if (status === "completed") return { kind: "committed", goesOn: calls > 0 || outcome.pause === true };
+  return {
+    kind: "failed",
+    status,
+    error,
+    ...(waitMs === undefined ? {} : { retry: { at: retryAt, wasEmpty: isEmpty } }),
+  };
+}
+
+/** An answer that ended well and said nothing is tried once more, unless tries are switched off. */
+function judgeEmpty(policy: RetryPolicy, outcome: LLMOutcome): LLMOutcome {
+  if (outcome.status !== "completed" || outcome.pause === true || policy.limit === 0) return outcome;
+  return { ...outcome, status: "malformed", error: { kind: "malformed", message: "the answer was empty" } };
 }
 
 /** Denies what is undecided, then stops what runs, in that order, and waits for both. */
@@ -119,10 +150,12 @@ async function settle(approvals: Approvals, tools: ToolLane): Promise<void> {
 }
 
 /** The two messages that end every Request; nothing comes between them. */
-function tail(deps: TurnDeps, outcome: LLMOutcome): OmniMessage[] {
+function tail(deps: TurnDeps, outcome: LLMOutcome, which: Try, waitMs?: number): OmniMessage[] {
   const { status, usage, error, finishReason, truncated } = outcome;
   const end: Omit<RequestEndPayload, "type"> & { status: StopReason } = { status };
   if (error !== undefined && status !== "completed" && status !== "aborted") end.error = error;
+  if (which.attempt > 1 || end.error !== undefined) end.attempt = which.attempt;
+  if (waitMs !== undefined) end.retry_in_ms = waitMs;
   if (finishReason !== undefined) end.finish_reason = finishReason;
   if (truncated === true) end.truncated = true;
   const at = deps.clock.iso();

@@ -69,6 +69,7 @@ export async function loadSession(
     workspaceExists: () => isDirectory(record.workspace),
     approvalTimeoutMs: process.approvalTimeoutMs,
     defaultMaxTurns: process.maxTurns,
+    retry: process.retry,
     costOf: (usage) => costOf(process.models.find(record.provider, record.modelId)?.spec.cost, usage),
     claimTask: hooks.claimTask,
     saveRecord: (changed) => process.records.write(changed),

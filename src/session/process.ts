@@ -3,6 +3,7 @@
 import type { ChannelStat } from "../channel/channel.js";
 import type { HeartbeatWheel } from "../channel/heartbeat.js";
 import type { Clock } from "../clock.js";
+import type { RetryPolicy } from "../engine/ladder.js";
 import type { LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
 import type { ModelSpec } from "../llm/model-spec.js";
@@ -37,6 +38,7 @@ export interface SessionProcess {
   /** Replaces the default system prompt. */
   systemPrompt: string | undefined;
   maxTurns: number;
+  retry: RetryPolicy;
   replay: { maxEvents: number; maxBytes: number };
   approvalTimeoutMs: number | undefined;
   allowOutside: boolean;

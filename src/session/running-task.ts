@@ -36,6 +36,8 @@ export class RunningTask {
     approver: Approver;
     thinkingLevel: ThinkingLevel;
     maxTurns: number;
+    retry: TaskDeps["retry"];
+    waitToRetry: TaskDeps["waitToRetry"];
     onProgress: TaskDeps["onProgress"];
     onFault(error: unknown): TaskOutcome;
   }): Promise<TaskOutcome> {

@@ -2,6 +2,7 @@
 
 import type { Channel } from "../channel/channel.js";
 import type { Clock } from "../clock.js";
+import type { RetryPolicy } from "../engine/ladder.js";
 import type { Environment, LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
 import type { TokenCounts } from "../protocol/payloads.js";
@@ -25,6 +26,7 @@ export interface SessionDeps {
   workspaceExists(): Promise<boolean>;
   approvalTimeoutMs: number | undefined;
   defaultMaxTurns: number;
+  retry: RetryPolicy;
   /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
   costOf(usage: TokenCounts): number | undefined;
   /** Takes one of the process's places for running Tasks, or says why not. The function gives it back. */

@@ -4,7 +4,7 @@
 import type { Readable } from "node:stream";
 import type { Sink, Snapshot, Subscription } from "../channel/subscription.js";
 import type { LLMClient, ThinkingLevel } from "../engine/ports.js";
-import type { TaskOutcome } from "../engine/run.js";
+import type { TaskDeps, TaskOutcome } from "../engine/run.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
@@ -18,7 +18,7 @@ import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
 import { TaskLog } from "./task-log.js";
-import { endTag, taskStateEvent } from "./task-state.js";
+import { endTag, type RetryView, taskStateEvent } from "./task-state.js";
 import type {
   ApprovalView,
   ClientDecision,
@@ -41,6 +41,7 @@ export class Session implements HostedSession {
   readonly #approvals: PendingApprovals;
   #record: SessionRecord;
   #task: RunningTask | undefined;
+  #retry: RetryView | undefined;
   #removed = false;
 
   constructor(record: SessionRecord, deps: SessionDeps) {
@@ -219,9 +220,19 @@ export class Session implements HostedSession {
       approver: this.#approvals.approver,
       thinkingLevel: thinkingLevel ?? this.#record.thinkingLevel,
       maxTurns: this.#record.maxTurns ?? defaultMaxTurns,
+      waitToRetry: this.#waitToRetry,
       onProgress: (progress) => channel.announce(toLine({ type: "tool_progress", ...progress })),
     });
   }
+
+  readonly #waitToRetry: TaskDeps["waitToRetry"] = async ({ attempt, at, status }, signal) => {
+    const { clock } = this.#deps;
+    this.#retry = { attempt, retryAt: new Date(at).toISOString(), status };
+    this.#announceState();
+    await clock.sleep(Math.max(0, at - clock.now()), signal);
+    this.#retry = undefined;
+    this.#announceState();
+  };
 
   #finish(task: RunningTask, outcome: TaskOutcome, release: () => void): void {
     this.#approvals.clear();
@@ -260,6 +271,7 @@ export class Session implements HostedSession {
       taskId: running,
       pendingApprovals: this.#approvals.views.length,
       records: this.#journal.records,
+      retry: this.#retry,
       ended: endedTaskId === undefined ? undefined : this.#tasks.get(endedTaskId),
     });
   }

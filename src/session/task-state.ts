@@ -1,20 +1,31 @@
 // The `task_state` event: how a Session stands at one place of its stream. Authoritative for every reader.
 
 import { toLine } from "../protocol/message.js";
+import type { StopReason } from "../protocol/payloads.js";
 import type { SessionState, TaskView } from "./types.js";
+
+/** A Task that waits to try its Request again. */
+export interface RetryView {
+  /** The number of the try that failed, from 1. */
+  attempt: number;
+  /** ISO 8601. */
+  retryAt: string;
+  status: StopReason;
+}
 
 export interface TaskStateFacts {
   state: SessionState;
   taskId: string | undefined;
   pendingApprovals: number;
   records: number;
+  retry: RetryView | undefined;
   /** The Task that this very event ends, or that a late reader asked about. */
   ended: TaskView | undefined;
 }
 
 /** @returns the event as one line of JSON. */
 export function taskStateEvent(facts: TaskStateFacts): string {
-  const { state, taskId, pendingApprovals, records, ended } = facts;
+  const { state, taskId, pendingApprovals, records, retry, ended } = facts;
   return toLine({
     type: "task_state",
     state,
@@ -22,6 +33,7 @@ export function taskStateEvent(facts: TaskStateFacts): string {
     queued: 0,
     pendingApprovals,
     records,
+    ...(retry === undefined ? {} : { retry }),
     ...(ended?.state === "ended"
       ? { ended: { taskId: ended.taskId, status: ended.status, ...(ended.error ? { error: ended.error } : {}) } }
       : {}),

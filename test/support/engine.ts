@@ -145,6 +145,9 @@ export function harness(options: {
   environment?: Environment;
   approver?: Approver;
   maxTurns?: number;
+  retry?: TaskDeps["retry"];
+  /** Every wait for another try, as it was asked for. */
+  waits?: { attempt: number; at: number; status: string }[];
   clock?: Clock;
   /** Rejects the append of a record, as a full disk does. */
   refuses?: (message: OmniMessage) => boolean;
@@ -208,6 +211,11 @@ export function harness(options: {
         clock,
         fragments,
         sessionUsage: () => usage,
+        retry: options.retry ?? { baseMs: 0, maxMs: 0, limit: 0 },
+        waitToRetry: async (wait, signal) => {
+          options.waits?.push(wait);
+          await clock.sleep(Math.max(0, wait.at - clock.now()), signal);
+        },
         onProgress: () => {},
         signal: stop.signal,
         systemPrompt: "",

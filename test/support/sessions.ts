@@ -66,6 +66,7 @@ export async function hostOn(options: HostOptions): Promise<SessionManager> {
     commandEnvironment: { PATH: process.env.PATH ?? "" },
     systemPrompt: "be brief",
     maxTurns: -1,
+    retry: { baseMs: 10, maxMs: 40, limit: 5 },
     replay: { maxEvents: 10_000, maxBytes: 8_000_000 },
     approvalTimeoutMs: undefined,
     allowOutside: false,
