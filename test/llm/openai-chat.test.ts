@@ -23,6 +23,10 @@ describe("hand-written streams", () => {
       ],
       outcome: { status: "completed", usage: USAGE },
     },
+    "reasoning-details": {
+      segments: [{ type: "thinking", thinking: "Let me." }, call("toolu_1", "one", '{"x": 1.0}')],
+      outcome: { status: "completed", usage: USAGE },
+    },
     "calls-same-index": {
       segments: [call("a1", "one", '{"x":1}'), call("b2", "two", '{"y":2}')],
       outcome: { status: "completed" },

@@ -4,6 +4,7 @@
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { onTestFinished } from "vitest";
 import type { OmniMessage } from "../../src/protocol/message.js";
+import type { AtEnd } from "./server.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: a server event is whatever came; what it should be is for expectations to say
 type Loose = any;
@@ -26,6 +27,8 @@ export interface OpenOptions {
   onEvent?: (event: StreamEvent) => void;
   /** Does not keep what it read; `events` and `messages` stay empty. */
   forgets?: boolean;
+  /** When it is closed and checked; left out: at the end of the test. */
+  atEnd?: AtEnd;
 }
 
 export class SseReader {
@@ -248,7 +251,7 @@ export function openSse(url: string, options: OpenOptions = {}): Promise<SseRead
       (response) => {
         if (response.statusCode === 200) {
           const reader = new SseReader(response, options);
-          onTestFinished(() => {
+          (options.atEnd ?? onTestFinished)(async () => {
             reader.close();
             reader.check();
           });

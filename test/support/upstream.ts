@@ -53,6 +53,8 @@ export interface Upstream {
   readonly requests: UpstreamRequest[];
   /** Scripts for the next requests, in order. */
   script(...scripts: Script[]): void;
+  /** What a request gets for which there is no script, from now on. */
+  otherwise(script: Script): void;
   /** Resolves with the request of that number, counted from 0, once it has come. */
   request(number: number): Promise<UpstreamRequest>;
   /** A configuration whose only models are `scripted/<modelId>` here. */
@@ -63,6 +65,7 @@ export const UPSTREAM_KEY = "sk-upstream-secret-0123456789";
 
 export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upstream> {
   const scripts: Script[] = [];
+  let fallback: Script | undefined;
   const requests: UpstreamRequest[] = [];
   const faults: string[] = [];
   const waiting = new Set<() => void>();
@@ -72,7 +75,7 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
       const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
       requests.push({ raw, headers: request.headers, body: JSON.parse(raw), closed });
       for (const look of waiting) look();
-      const script = scripts.shift();
+      const script = scripts.shift() ?? fallback;
       if (script === undefined) faults.push(`request ${requests.length - 1} has no script: ${raw.slice(-300)}`);
       await play(script ?? { status: 400, steps: ['{"error":{"message":"the script is over"}}'] }, response);
     })();
@@ -88,6 +91,9 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
     url,
     requests,
     script: (...more) => void scripts.push(...more),
+    otherwise: (script) => {
+      fallback = script;
+    },
     request: (number) =>
       new Promise((resolve) => {
         const look = () => {
