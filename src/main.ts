@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { mkdir } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import closeWithGrace from "close-with-grace";
@@ -23,6 +22,7 @@ import { createSessionManager, type SessionManager } from "./session/session-man
 import { createRecordStore } from "./session/session-record.js";
 import { scrubEnvironment } from "./tools/scrub-environment.js";
 import { createTraceStore } from "./trace/jsonl-store.js";
+import { makeFolder } from "./trace/make-folder.js";
 
 /** The configuration is wrong (sysexits EX_CONFIG). */
 const EXIT_CONFIG = 78;
@@ -45,7 +45,13 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
   if (!loaded.ok) return fail(EXIT_CONFIG, loaded.problems);
   const { config } = loaded;
   const log = createLog(config);
-  const lease = await acquireLease(config.dataDir);
+  let lease: Awaited<ReturnType<typeof acquireLease>>;
+  try {
+    lease = await acquireLease(config.dataDir);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    return fail(EXIT_CONFIG, [`OMNID_DATA_DIR: ${config.dataDir} cannot be used: ${reason}`]);
+  }
   if (!lease.ok) return fail(EXIT_HELD, [lease.message]);
   let server: RunningServer;
   try {
@@ -90,7 +96,7 @@ export async function hostSessions(
 ): Promise<SessionManager> {
   const traces = await createTraceStore({ dir: config.dataDir, fsync: config.fsync, clock, log });
   const workspacesFolder = join(config.dataDir, "workspaces");
-  await mkdir(workspacesFolder, { recursive: true, mode: 0o700 });
+  await makeFolder(workspacesFolder);
   const manager = await createSessionManager({
     clock,
     newId,

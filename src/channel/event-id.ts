@@ -8,8 +8,8 @@ export interface EventId {
   readonly seq: number;
 }
 
-/** Twenty digits hold every 64-bit number. ASCII digits only, one spelling a number: no sign, no leading zero. */
-const ID = /^(0|[1-9][0-9]{0,19})-(0|[1-9][0-9]{0,19})$/;
+/** ASCII digits only, one spelling a number: no sign, no leading zero. The length is bounded by what a header may hold. */
+const ID = /^(0|[1-9][0-9]{0,299})-(0|[1-9][0-9]{0,299})$/;
 
 export function formatEventId(epoch: number, seq: number): string {
   return `${epoch}-${seq}`;

@@ -18,7 +18,7 @@ export function denialText(decision: Decision, askedForMs: number): string {
     case "abort":
       return INTERRUPTED;
     case "timeout":
-      return `Tool call denied: nobody answered within ${Math.round(askedForMs / 1000)} s.`;
+      return `Tool call denied: nobody answered within ${Math.round(askedForMs / 100) / 10} s.`;
     default:
       return decision.reason === undefined || decision.reason === ""
         ? "Tool call denied by user."

@@ -8,7 +8,8 @@ import { requestErrorSchema, stopReasonSchema } from "../protocol/payloads.js";
 import { APPROVAL_MODES } from "../session/types.js";
 import { omniMessage, tokenCounts, toolCallMessage } from "./contracts-protocol.js";
 
-const id = z.string().min(1);
+// Empty too: a Session without a name does not exist, which is 404 and no fault of form.
+const id = z.string();
 const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
 const natural = z.number().int().nonnegative();
 const EXAMPLE_ID = "session-2026-07-18-03-10-22-a1b2c3d4";

@@ -27,6 +27,7 @@ const STATUS = {
   body_too_large: 413,
   uri_too_long: 414,
   unsupported_media_type: 415,
+  expectation_failed: 417,
   too_many_sessions: 429,
   too_many_tasks: 429,
   too_many_streams: 429,
@@ -74,12 +75,19 @@ export class HttpError extends Error {
   }
 }
 
+/** A refusal that names a field says it as "field: what is wrong"; anything else concerns the request as a whole. */
+function problemIn(message: string): Problem {
+  const [, path = "", rest = message] = /^([A-Za-z][\w.]*): (.+)$/s.exec(message) ?? [];
+  return { path, message: rest };
+}
+
 export function statusOf(code: ErrorCode): number {
   return STATUS[code];
 }
 
 export function errorBody(code: ErrorCode, message: string, details?: Problem[]): ErrorBody {
-  return { error: { code, message, ...(details === undefined ? {} : { details }) } };
+  const problems = details ?? (code === "invalid_request" ? [problemIn(message)] : undefined);
+  return { error: { code, message, ...(problems === undefined ? {} : { details: problems }) } };
 }
 
 /** @returns the value of a Result, or throws its refusal. */

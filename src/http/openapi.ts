@@ -35,6 +35,7 @@ const MEANING: Record<ErrorCode, string> = {
   body_too_large: "The body is larger than this server takes.",
   uri_too_long: "A part of the path is too long.",
   unsupported_media_type: "The body must be `application/json`.",
+  expectation_failed: "The `Expect` header asks for what this server does not do.",
   too_many_sessions: "The cap on Sessions in memory is reached.",
   too_many_tasks: "The cap on Tasks at once is reached.",
   too_many_streams: "The cap on open streams is reached.",

@@ -72,8 +72,10 @@ export async function createServer(parts: ServerParts): Promise<App> {
   context.metrics.gauge("omnid_streams", "Open event streams", () => context.streams.open);
 
   const table = createRouteTable(app);
-  await addHooks(app, context, table);
+  // First of all: a plugin keeps the error handler that stood when it was registered.
   app.setErrorHandler(answerError);
+  await addHooks(app, context, table);
+  answerExpectations(app, newId);
   app.setNotFoundHandler((request) => refuseUnknown(request, table));
   await registerOpenApi(app);
   await registerRoutes(app, context);
@@ -136,7 +138,10 @@ function answerOptions(request: FastifyRequest, reply: FastifyReply, table: Rout
 
 function refuseUnknown(request: FastifyRequest, table: RouteTable): never {
   const methods = table.methodsOf(pathOf(request));
-  if (methods.length === 0) throw new HttpError("not_found", "there is nothing at this path");
+  // A path that takes the method and has nothing there: a file of the documentation that does not exist.
+  if (methods.length === 0 || methods.includes(request.method)) {
+    throw new HttpError("not_found", "there is nothing at this path");
+  }
   const allow = methods.join(", ");
   throw new HttpError("method_not_allowed", `this path takes ${allow}`, { headers: { allow } });
 }
@@ -149,6 +154,14 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
   // A frame of its own: the type provider would hold the answer against the schema of the route.
   reply.code(statusOf(code)).headers(headers).type("application/json; charset=utf-8");
   reply.serializer(JSON.stringify).send(errorBody(code, message, details));
+}
+
+/** Node would answer a bare 417 to an expectation that nobody can meet. */
+function answerExpectations(app: App, newId: () => string): void {
+  app.server.on("checkExpectation", (_request, response) => {
+    response.writeHead(417, { "content-type": "application/json; charset=utf-8", "x-request-id": newId() });
+    response.end(JSON.stringify(errorBody("expectation_failed", "this server meets no expectation but 100-continue")));
+  });
 }
 
 function recordRequest(request: FastifyRequest, reply: FastifyReply, elapsedMs: number, metrics: Metrics): void {

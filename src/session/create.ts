@@ -1,10 +1,11 @@
 // A new Session on disk: its Workspace, its record and a Trace of one record, the `session_meta`. All or nothing.
 
-import { chmod, mkdir, rm } from "node:fs/promises";
+import { rm } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
+import { makeFolder } from "../trace/make-folder.js";
 import type { Trace } from "../trace/trace-store.js";
 import { environmentOf, isDirectory } from "./load.js";
 import type { SessionProcess } from "./process.js";
@@ -64,8 +65,7 @@ async function recordOf(
   const temporary = join(process.workspacesFolder, sessionId);
   if (request.workspace === undefined) {
     try {
-      await mkdir(temporary, { recursive: true, mode: 0o700 });
-      await chmod(temporary, 0o700);
+      await makeFolder(temporary);
     } catch (error) {
       process.log.error({ err: error }, "a temporary Workspace could not be made");
       return refuse("storage_failed", "a temporary Workspace could not be made");

@@ -7,11 +7,12 @@
 // one's, and only then renames its claim over it. While it holds the claim nobody else may do that.
 
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, link, mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { link, open, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import { type Clock, systemClock } from "../clock.js";
 import { ok, type Result, refuse } from "../result.js";
+import { makeFolder } from "../trace/make-folder.js";
 import { isAlive, ownIdentity } from "./process-identity.js";
 
 const LOCK_FILE = "omnid.lock";
@@ -35,8 +36,7 @@ export interface Lease {
  * @returns `held` with a message that names the process which has it.
  */
 export async function acquireLease(dir: string, clock: Clock = systemClock()): Promise<Result<Lease, "held">> {
-  const made = await mkdir(dir, { recursive: true, mode: 0o700 });
-  if (made !== undefined) await chmod(dir, 0o700);
+  await makeFolder(dir);
   const path = join(dir, LOCK_FILE);
   const me: Holder = { token: randomBytes(16).toString("hex"), ...(await ownIdentity()), since: clock.iso() };
   const card = `${path}.${me.token}`;

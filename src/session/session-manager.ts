@@ -20,9 +20,7 @@ const REMOVE_GRACE_MS = 3_000;
 /** Idle Sessions that stay in memory; above it the least recently used ones are unloaded. */
 const KEPT_IN_MEMORY = 500;
 /** A Session that was asked for less than this ago is in use: whoever found it may not have called it yet. */
-const IN_USE_MS = 5_000;
-/** Under a cap of the operator's a Session counts as in use for longer, so that the cap is felt and not a thrashing. */
-const IN_USE_CAPPED_MS = 60_000;
+const IN_USE_MS = 1_000;
 
 interface Entry {
   record: SessionRecord;
@@ -135,6 +133,8 @@ export class SessionManager implements SessionHost {
     if (session !== undefined) {
       session.remove();
       await Promise.race([session.settled(), this.#process.clock.sleep(REMOVE_GRACE_MS)]);
+      // The interrupt's records have gone out; readers see them before the end.
+      session.endStreams();
     }
     await this.#process.traces.remove(id);
     await removeWorkspace(
@@ -218,8 +218,7 @@ export class SessionManager implements SessionHost {
   #makeRoom(limit: number): number {
     let { inMemory } = this.figures;
     if (inMemory <= limit) return inMemory;
-    const inUse = this.#process.maxSessions === undefined ? IN_USE_MS : IN_USE_CAPPED_MS;
-    const usedBefore = this.#process.clock.now() - inUse;
+    const usedBefore = this.#process.clock.now() - IN_USE_MS;
     for (const entry of this.#entries.values()) {
       if (entry.session?.isIdle !== true || entry.usedAt > usedBefore) continue;
       entry.position = entry.session.unload();

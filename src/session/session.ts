@@ -155,15 +155,14 @@ export class Session implements HostedSession {
     return this.#approvals.views.length > 0 && this.#journal.unfinished.awaitsDecisionOnly;
   }
 
-  /** Deleted: refuses everything from now on, interrupts, ends the streams. */
+  /** Deleted: refuses everything from now on, and interrupts. */
   remove(): void {
     this.#removed = true;
     this.stop("session_deleted");
-    this.#deps.channel.end();
   }
 
-  /** Ends every stream after `final`, the JSON of a server event. */
-  endStreams(final: string): void {
+  /** Ends every stream once it has all there is, `final` (the JSON of a server event) last. */
+  endStreams(final?: string): void {
     this.#deps.channel.end(final);
   }
 

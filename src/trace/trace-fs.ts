@@ -4,9 +4,10 @@
 // Files are 0600 and folders 0700 whatever the umask, hence the chmod after each creation.
 
 import { constants, readFile } from "node:fs";
-import { chmod, type FileHandle, mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
+import { makeFolder } from "./make-folder.js";
 import { StorageError } from "./storage-error.js";
 
 /** When written bytes are forced to the disk: with each record, once a second, or when the system likes. */
@@ -68,10 +69,7 @@ export const diskFs: TraceFs = {
   readFile: promisify(readFile),
   stat: (path) => stat(path),
   list: (folder) => readdir(folder),
-  makeFolder: async (path) => {
-    const made = await mkdir(path, { recursive: true, mode: 0o700 });
-    if (made !== undefined) await chmod(path, 0o700);
-  },
+  makeFolder,
   rename: (from, to) => rename(from, to),
   // Retries: a command that is just being killed may still put a scratch file into the folder.
   remove: (path) => rm(path, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 }),

@@ -263,3 +263,43 @@ test("a body that says it is compressed is not taken for JSON", async () => {
   const answer = await fetch(`${server.url}/api/sessions`, { method: "POST", headers, body: gzipSync("{}") });
   expect(answer.status).toBe(415);
 });
+
+test("whatever other origins are listed, OPTIONS on an unknown path is a 404 in the one shape", async () => {
+  const server = await startServer({ CORS_ORIGINS: "https://good.example" });
+  for (const origin of ["https://good.example", "https://bad.example", undefined]) {
+    const headers: Record<string, string> = origin === undefined ? {} : { origin };
+    const answer = await call(server, "OPTIONS", "/api/nope", undefined, headers);
+    if (origin !== "https://good.example") expect([origin, answer.status]).toEqual([origin, 404]);
+    expect(answer.status).toBeLessThan(500);
+  }
+});
+
+test("every refusal for form says where: a query of ours, JSON that is none, a path that is none", async () => {
+  const server = await startServer();
+  const cursor = await call(server, "GET", "/api/sessions?cursor=nope");
+  expect(cursor.body.error).toMatchObject({ code: "invalid_request", details: [{ path: "cursor" }] });
+  const broken = await fetch(`${server.url}/api/sessions`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{",
+  });
+  expect(await broken.json()).toMatchObject({ error: { code: "invalid_request", details: [{ path: "" }] } });
+  expect((await call(server, "GET", "/api/sessions/%zz")).body.error.details).toHaveLength(1);
+  expect((await call(server, "GET", "/api/sessions/")).status).toBe(404);
+});
+
+test("a file that the documentation does not have is a 404", async () => {
+  const server = await startServer();
+  expect((await call(server, "GET", "/docs/static/nope.js")).status).toBe(404);
+});
+
+test("an expectation that nobody can meet is answered in the one shape", async () => {
+  const server = await startServer();
+  const answer = await raw(
+    server,
+    `POST /api/sessions HTTP/1.1\r\n${CLOSE}expect: miracles\r\ncontent-length: 0\r\n\r\n`,
+  );
+  expect(answer).toMatch(/^HTTP\/1\.1 417 /);
+  expect(answer).toMatch(/x-request-id: /i);
+  expect(answer).toContain('"code":"expectation_failed"');
+});

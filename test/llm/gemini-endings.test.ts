@@ -165,12 +165,17 @@ describe("calls", () => {
       "a path leads nowhere",
       [{ name: "f", willContinue: true }, { partialArgs: [{ jsonPath: "a", boolValue: true }] }],
     ],
-    ["no call was begun", [{ args: { a: 1 } }]],
   ])("half a call never runs: %s", (_, calls) => {
     const { messages, outcome } = readGeminiText(sse(...calls.map((fn) => chunk([call(fn)])), end("STOP")));
     expect(outcome.status).toBe("malformed");
     const [first] = complete(messages);
     if (first !== undefined) expect(first.payload).toMatchObject({ stop_reason: "malformed" });
+  });
+
+  test("a call without a name is a call all the same, for its output to say so", () => {
+    const { messages, outcome } = readGeminiText(sse(chunk([call({ args: { a: 1 } })]), end("STOP")));
+    expect(outcome.status).toBe("completed");
+    expect(complete(messages)[0]?.payload).toMatchObject({ name: "", arguments: '{"a":1}' });
   });
 
   test("media cannot end a call that is half there", () => {

@@ -80,9 +80,17 @@ describe("segments", () => {
     expect(segmentsOf(messages)).toEqual([call("a", "f", '{"x":1}')]);
   });
 
-  test("a call that never gets a name fails the answer", () => {
-    const { outcome } = decodeText(sse(toolDelta({ index: 0, id: "a", function: { arguments: "{}" } }), "[DONE]"));
-    expect(outcome).toMatchObject({ status: "malformed", error: { message: "a tool call without a name" } });
+  test("a call without a name is a call all the same, for its output to say so; an entry with nothing in it is none", () => {
+    const { messages, outcome } = decodeText(
+      sse(toolDelta({ index: 0, id: "a", function: { name: "", arguments: "{}" } }), toolDelta({ index: 1 }), "[DONE]"),
+    );
+    expect(outcome.status).toBe("completed");
+    expect(segmentsOf(messages)).toMatchObject([{ name: "", arguments: "{}" }]);
+  });
+
+  test("a call without a name in an answer that was cut is none", () => {
+    const { messages } = decodeText(sse(toolDelta({ index: 0, id: "a", function: { arguments: '{"x"' } })));
+    expect(segmentsOf(messages)).toEqual([]);
   });
 
   test("half a call and [DONE] without a finish_reason is malformed", () => {

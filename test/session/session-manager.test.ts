@@ -198,6 +198,10 @@ test("D12: a deleted Session stops what runs, takes its temporary Workspace alon
   await reader.until(({ data }) => (data.payload as { type?: string })?.type === "partial_text");
   expect(await host.remove(session.id, null)).toBe(true);
   expect(model.requests[0]?.signal.aborted).toBe(true);
+  // Readers see the interrupt to its end before their streams end.
+  expect(reader.messages.at(-1)?.payload).toEqual({ type: "abort", reason: "session_deleted" });
+  expect(validateStream(reader.messages, { mode: "stream" })).toEqual([]);
+  expect(reader.events.at(-1)?.data).toMatchObject({ type: "task_state", state: "idle", ended: { status: "aborted" } });
   expect(await host.find(session.id, null)).toBeUndefined();
   expect(() => readFileSync(join(dataDir, "sessions", session.id, "session.json"))).toThrow(/ENOENT/);
   expect(() => readFileSync(session.view().workspace)).toThrow(/ENOENT/);

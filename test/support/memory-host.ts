@@ -95,7 +95,7 @@ export class MemoryHost implements SessionHost {
     const all = [...this.sessions.values()].filter((s) => s.owner === owner).map((s) => s.view());
     const wanted = all.filter((v) => (query.archived || !v.archived) && v.parentSessionId === query.parent).reverse();
     const from = query.cursor === undefined ? 0 : Number(query.cursor);
-    if (!Number.isInteger(from)) return refuse("invalid_request", "not a cursor of this list");
+    if (!Number.isInteger(from)) return refuse("invalid_request", "cursor: not one of this list");
     const sessions = wanted.slice(from, from + query.limit);
     return ok(from + query.limit < wanted.length ? { sessions, nextCursor: String(from + query.limit) } : { sessions });
   }

@@ -146,14 +146,14 @@ export class AnthropicBlocks {
 
   #openCall(content: JsonRecord, rest: Pick<Block, "stopped" | "before">): Block {
     const name = asText(content.name);
-    if (name === "") this.#problem = "a tool call without a name";
     const segment = this.#context.writer.openToolCall();
     const { toolCallId, providerCallId } = this.#context.ids.accept(asText(content.id));
     const fidelity: Fidelity = {};
     if (providerCallId !== undefined) fidelity.provider_call_id = providerCallId;
     if (rest.before.length > 0) fidelity.blocks_before = rest.before;
     if (Object.keys(fidelity).length > 0) segment.setFidelity({ ...fidelity, from: this.#context.from });
-    if (name !== "") segment.identify(ownToolName(name, this.#context.toolNames ?? [], ANTHROPIC_NAMES), toolCallId);
+    // Called without a name it is still a call: its output tells the model so.
+    segment.identify(ownToolName(name, this.#context.toolNames ?? [], ANTHROPIC_NAMES), toolCallId);
     return { kind: "call", segment, input: asRecord(content.input) ?? {}, ...rest };
   }
 

@@ -44,16 +44,14 @@ export class GeminiCalls {
   /** @param beforeOpen runs before a call takes its place among the segments. */
   push(part: JsonRecord, signature: string, beforeOpen: () => void): void {
     const name = asText(part.name);
-    if (name !== "") {
+    // Called without a name it is still a call: its output tells the model so.
+    if (name !== "" || (this.#open === undefined && hasArguments(part))) {
       if (this.#open !== undefined) this.#problem ??= "a tool call began before the one before it was whole";
       beforeOpen();
       this.#open = this.#begin(name, asText(part.id));
     }
     const call = this.#open;
-    if (call === undefined) {
-      if (hasArguments(part)) this.#problem ??= "a tool call without a name";
-      return;
-    }
+    if (call === undefined) return;
     if (signature !== "") call.segment.setFidelity(Object.assign(call.fidelity, { thought_signature: signature }));
     if (part.args !== undefined && part.args !== null) call.args = part.args;
     for (const piece of asList(part.partialArgs)) this.#problem ??= call.pieces.apply(piece);

@@ -4,7 +4,11 @@
 import type { Fidelity, StopReason } from "../../protocol/payloads.js";
 import type { ToolCallSegment } from "../../protocol/segment.js";
 import { asRecord, asText, isBlank, isObjectText } from "./json.js";
+import { type NameRules, ownToolName } from "./tool-names.js";
 import type { DecoderContext } from "./wire.js";
+
+/** What every server of this protocol takes as the name of a function. */
+export const CHAT_NAMES: NameRules = { refused: /[^a-zA-Z0-9_-]/g, first: /^[a-zA-Z0-9_-]/, maxLength: 64 };
 
 interface Call {
   segment: ToolCallSegment;
@@ -67,11 +71,6 @@ export class ChatCalls {
     return this.#calls.some(({ segment }) => !isBlank(segment.content) && !isObjectText(segment.content));
   }
 
-  /** True when a call was begun and never named. */
-  get anyNameless(): boolean {
-    return this.#calls.some((call) => call.name === "");
-  }
-
   /** Ends all calls of an answer that failed. */
   closeAll(stop: StopReason): void {
     for (const call of this.#calls) if (!call.segment.ended) this.#close(call, stop);
@@ -87,6 +86,8 @@ export class ChatCalls {
       if (call.segment.ended) continue;
       const { content } = call.segment;
       const whole = isObjectText(content) || (isBlank(content) && call !== this.#calls.at(-1));
+      // Called without a name it is still a call: its output tells the model so. With nothing at all it is noise.
+      if (call.id !== "" || !isBlank(content)) this.#fix(call);
       this.#close(call, cut && !whole ? "malformed" : undefined);
     }
   }
@@ -145,13 +146,17 @@ export class ChatCalls {
 
   /** The id is fixed here: no message of a call goes out before. Without a name it is not a call yet. */
   #identify(call: Call): void {
-    if (call.name === "" || call.segment.identified) return;
+    if (call.name !== "") this.#fix(call);
+  }
+
+  #fix(call: Call): void {
+    if (call.segment.identified) return;
     const { toolCallId, providerCallId } = this.#context.ids.accept(call.id);
     const fidelity: Fidelity = {};
     if (providerCallId !== undefined) fidelity.provider_call_id = providerCallId;
     if (call.extra !== undefined) fidelity.extra_content = call.extra;
     if (Object.keys(fidelity).length > 0) call.segment.setFidelity({ ...fidelity, from: this.#context.from });
-    call.segment.identify(call.name, toolCallId);
+    call.segment.identify(ownToolName(call.name, this.#context.toolNames ?? [], CHAT_NAMES), toolCallId);
   }
 
   #close(call: Call, stop?: StopReason): void {

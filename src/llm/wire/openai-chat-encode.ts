@@ -16,8 +16,10 @@ import {
   type UserPayload,
 } from "./context-turns.js";
 import { asList, asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
+import { CHAT_NAMES } from "./openai-chat-calls.js";
 import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
 import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
+import { wireToolName } from "./tool-names.js";
 import { endpoint, type HttpCall } from "./wire.js";
 
 type Part = { type: "text"; text: string } | { type: "image_url"; image_url: { url: string } };
@@ -45,7 +47,11 @@ function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect
   if (request.tools.length > 0) {
     body.tools = request.tools.map(({ name, description, parameters }) => ({
       type: "function",
-      function: { name, description, parameters: parameters ?? { type: "object", properties: {} } },
+      function: {
+        name: wireToolName(name, CHAT_NAMES),
+        description,
+        parameters: parameters ?? { type: "object", properties: {} },
+      },
     }));
   }
   body.messages = new ChatMessages(model, dialect).write(request);
@@ -131,7 +137,7 @@ class ChatMessages {
     const encoded: JsonRecord = {
       id: wireId(call.tool_call_id),
       type: "function",
-      function: { name: call.name, arguments: safeArguments(call.arguments) },
+      function: { name: wireToolName(call.name, CHAT_NAMES), arguments: safeArguments(call.arguments) },
     };
     const extra = call.fidelity?.extra_content;
     if (extra !== undefined && isFrom(call.fidelity, this.#from)) encoded.extra_content = extra;

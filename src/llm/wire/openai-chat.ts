@@ -208,7 +208,7 @@ class ChatDecoder implements WireDecoder {
     if (this.#refusal !== "" && !this.#visible && this.#calls.count === 0) {
       return failure("content_filter", this.#refusal);
     }
-    return this.#calls.anyNameless ? failure("malformed", "a tool call without a name") : undefined;
+    return undefined;
   }
 }
 

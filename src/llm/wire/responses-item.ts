@@ -159,7 +159,7 @@ export class CallItem {
 
   /** What makes the call undecodable, if something does. */
   get problem(): string | undefined {
-    return this.#name === "" ? "a tool call without a name" : this.#problem;
+    return this.#problem;
   }
 
   announce(item: JsonRecord): void {
@@ -200,12 +200,17 @@ export class CallItem {
   }
 
   #close(stop?: "malformed"): void {
-    this.#identify();
+    // Called without a name it is still a call: its output tells the model so.
+    this.#fix();
     this.#segment.end(stop);
   }
 
   #identify(): void {
-    if (this.#name === "" || this.#segment.identified) return;
+    if (this.#name !== "") this.#fix();
+  }
+
+  #fix(): void {
+    if (this.#segment.identified) return;
     const { ids, from, toolNames = [] } = this.#context;
     const { toolCallId, providerCallId } = ids.accept(this.#callId);
     const members: Fidelity = providerCallId === undefined ? {} : { provider_call_id: providerCallId };
