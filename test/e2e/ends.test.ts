@@ -94,6 +94,14 @@ describe("a server that does not start", () => {
     expect(ended.stdout + ended.stderr).not.toMatch(/hush-hush|listening/);
   });
 
+  test("a data directory that cannot be one exits 78 and names the variable", async () => {
+    for (const dataDir of [`${process.execPath}/below`, process.execPath, "/proc/nope"]) {
+      const ended = await runToEnd({ dataDir });
+      expect([dataDir, ended.code]).toEqual([dataDir, 78]);
+      expect(ended.stderr).toMatch(/^omnid: OMNID_DATA_DIR: /);
+    }
+  });
+
   test("H5: an address that others can reach needs a token", async () => {
     const ended = await runToEnd({ env: { HOST: "0.0.0.0" } });
     expect(ended.code).toBe(78);
