@@ -5,7 +5,7 @@ import { sessionParams, streamQuery } from "../src/http/contracts.js";
 import { resumeHeaders } from "../src/http/contracts-headers.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
 import { answers, content } from "../src/http/openapi.js";
-import { answerHead, openStream, resumePoint } from "../src/http/streams.js";
+import { answerHead, isPlace, openStream, resumePoint } from "../src/http/streams.js";
 import { findSession } from "./find-session.js";
 
 const URL = "/api/sessions/:id/stream";
@@ -43,7 +43,7 @@ export function streamRoutes(app: App, { host, streams }: RouteContext): void {
     handler: async (request, reply) => {
       const session = await findSession(host, request.params.id, request.owner);
       const lastEventId = resumePoint(request, request.query);
-      const release = streams.take(lastEventId !== undefined);
+      const release = streams.take(isPlace(lastEventId));
       openStream(request, reply, release, (sink) =>
         session.follow(sink, lastEventId === undefined ? {} : { lastEventId }),
       );

@@ -9,7 +9,7 @@ import { channelEvent } from "../src/http/contracts-stream.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { type First, idempotencyKey } from "../src/http/idempotency.js";
 import { answers, answersToChange, noContent, optionalBody } from "../src/http/openapi.js";
-import { openStream, prefersEventStream, type Release, resumePoint } from "../src/http/streams.js";
+import { isPlace, openStream, prefersEventStream, type Release, resumePoint } from "../src/http/streams.js";
 import type { HostedSession } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
 
@@ -61,7 +61,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
       const key = idempotencyKey(request.headers["idempotency-key"]);
       const session = await findSession(host, request.params.id, request.owner);
       const wantsStream = prefersEventStream(request.headers.accept);
-      const release = wantsStream ? context.streams.take(resumePoint(request) !== undefined) : undefined;
+      const release = wantsStream ? context.streams.take(isPlace(resumePoint(request))) : undefined;
       return answerSubmit({ request, reply, session, body: request.body, key, release }, context);
     },
   });

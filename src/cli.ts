@@ -4,6 +4,8 @@
 import { Command } from "commander";
 import { VERSION } from "./version.js";
 
+const out = (line: string) => void process.stdout.write(`${line}\n`);
+
 const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
   .version(VERSION)
@@ -29,8 +31,33 @@ program
   .addHelpText("after", "\nExit codes: 0 no violation; 1 violations, one line each; 2 the trace cannot be read.")
   .action(async (target: string, { token }: { token?: string }) => {
     const { verify } = await import("./cli/verify.js");
-    const out = (line: string) => process.stdout.write(`${line}\n`);
     process.exitCode = await verify(target, { out, ...(token === undefined ? {} : { token }) });
+  });
+
+program
+  .command("models")
+  .description("list the models of the configuration: which can be used, and why the others cannot")
+  .option("--json", "as GET /api/models answers")
+  .addHelpText("after", "\nExit codes: 0 listed; 78 the configuration is wrong.")
+  .action(async ({ json = false }: { json?: boolean }) => {
+    const { withConfiguration } = await import("./cli/configuration.js");
+    const { models } = await import("./cli/models.js");
+    process.exitCode = await withConfiguration(process.env, (config) => models(config, { out, json }));
+  });
+
+program
+  .command("doctor")
+  .description("send one tiny request to each model that can be used, and say what came back")
+  .argument("[models...]", "provider/modelId of the models to ask; all of them unless named")
+  .addHelpText(
+    "after",
+    "\nEach request asks for 16 tokens at most, at the provider's price." +
+      "\nExit codes: 0 every model answered; 1 one did not; 78 the configuration is wrong.",
+  )
+  .action(async (only: string[]) => {
+    const { withConfiguration } = await import("./cli/configuration.js");
+    const { doctor } = await import("./cli/doctor.js");
+    process.exitCode = await withConfiguration(process.env, (config) => doctor(config, { only, out }));
   });
 
 await program.parseAsync();

@@ -31,6 +31,9 @@ const EXIT_HELD = 75;
 /** What a client is told to wait before it comes back to a server that ends. */
 const SHUTDOWN_RETRY_MS = 2_000;
 
+/** How long the last answers may take to go out once everything is recorded. */
+const CLOSE_GRACE_MS = 500;
+
 /** A server that listens. */
 export interface RunningServer {
   /** For example `http://127.0.0.1:8420`. */
@@ -81,7 +84,10 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     close: async () => {
       // Sessions end first: their streams would keep the listener open.
       await host.drain(SHUTDOWN_RETRY_MS);
+      // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
+      const cancel = clock.after(CLOSE_GRACE_MS, () => app.server.closeAllConnections());
       await app.close();
+      cancel();
       await lease.release();
     },
   };

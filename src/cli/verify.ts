@@ -4,6 +4,7 @@
 import { createReadStream } from "node:fs";
 import type { OmniMessage } from "../protocol/message.js";
 import { classify, StreamValidator } from "../protocol/validate.js";
+import { printable } from "./printable.js";
 
 export interface VerifyOptions {
   /** Bearer token for a server that wants one. */
@@ -152,7 +153,3 @@ function reasonOf(error: unknown): string {
 }
 
 const count = (n: number, noun: string): string => `${n} ${noun}${n === 1 ? "" : "s"}`;
-
-/** A Trace holds what models and tools said; none of it may steer the terminal. */
-const printable = (line: string): string =>
-  line.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);

@@ -109,6 +109,8 @@ const FRAMEWORK: Record<string, [ErrorCode, string]> = {
 /** @returns the refusal that an error stands for, or undefined when it is a bug. */
 export function refusalOf(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
+  // Its message holds no path; what is behind it goes to the log of whoever met it.
+  if (error instanceof Error && error.name === "StorageError") return new HttpError("storage_failed", error.message);
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   const known = code === undefined ? undefined : FRAMEWORK[code];
   if (known !== undefined) return new HttpError(...known);

@@ -70,6 +70,9 @@ export function resumePoint(
   return (typeof header === "string" && header) || query.lastEventId || query.last_event_id || undefined;
 }
 
+/** True for what may be the id of a place: a reader that sends something else does not resume anything. */
+export const isPlace = (id: string | undefined): boolean => id !== undefined && /^\d+-\d+$/.test(id);
+
 /** True when the client would rather have an event stream than JSON. */
 export function prefersEventStream(accept: string | undefined): boolean {
   const qualities = new Map<string, number>();

@@ -242,13 +242,15 @@ export const withOrigin = <M extends OmniMessage>(message: M, childSessionId: st
 export const emptyTokenCounts = (): TokenCounts => ({ cache_read: 0, cache_write: 0, output: 0, total: 0 });
 
 export const addTokenCounts = (a: TokenCounts, b: TokenCounts): TokenCounts => {
+  // Saturates: a sum that is not a safe integer would not be a count any more.
+  const add = (x: number, y: number) => Math.min(x + y, Number.MAX_SAFE_INTEGER);
   const sum: TokenCounts = {
-    cache_read: a.cache_read + b.cache_read,
-    cache_write: a.cache_write + b.cache_write,
-    output: a.output + b.output,
-    total: a.total + b.total,
+    cache_read: add(a.cache_read, b.cache_read),
+    cache_write: add(a.cache_write, b.cache_write),
+    output: add(a.output, b.output),
+    total: add(a.total, b.total),
   };
-  const creation = (a.cache_creation ?? 0) + (b.cache_creation ?? 0);
+  const creation = add(a.cache_creation ?? 0, b.cache_creation ?? 0);
   if (creation > 0) sum.cache_creation = creation;
   return sum;
 };

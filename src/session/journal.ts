@@ -81,6 +81,11 @@ export class Journal {
     this.records += 1;
   }
 
+  /** Counts a record that is in the Trace and says nothing that can be used. */
+  passOver(): void {
+    this.records += 1;
+  }
+
   /**
    * Closes whatever a crash, a failed disk or a bug left unfinished, on the stream and in the Trace.
    * @returns false when nothing was open.

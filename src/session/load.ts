@@ -5,6 +5,7 @@ import { stat } from "node:fs/promises";
 import { Channel } from "../channel/channel.js";
 import { documentTypes, type ModelCost } from "../llm/model-spec.js";
 import type { TokenCounts } from "../protocol/payloads.js";
+import { classify } from "../protocol/validate.js";
 import { ok, type Result, refuse } from "../result.js";
 import { builtInTools } from "../tools/built-in-tools.js";
 import { createEnvironment } from "../tools/environment.js";
@@ -56,7 +57,19 @@ export async function loadSession(
     now: () => clock.iso(),
     onShown: (message) => session?.onShown(message),
   });
-  for await (const batch of trace.read()) for (const { message } of batch) journal.replay(message);
+  for await (const batch of trace.read()) {
+    for (const { ordinal, message } of batch) {
+      const judged = classify(message);
+      if ("problems" in judged) {
+        // It stays in the history, where it stands; what is built on the records goes on without it.
+        journal.passOver();
+        log.warn(
+          { sessionId: record.sessionId, ordinal, problems: judged.problems },
+          "a damaged record is passed over",
+        );
+      } else journal.replay(message);
+    }
+  }
   const current: SessionRecord = { ...record, epoch, usage: { ...record.usage, ...journal.usage } };
   session = new Session(current, {
     clock,

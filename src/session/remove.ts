@@ -1,19 +1,36 @@
 // What goes with a deleted Session besides its folder.
 
-import { rm } from "node:fs/promises";
+import { realpath, rm } from "node:fs/promises";
+import { join, sep } from "node:path";
 import type { SessionProcess } from "./process.js";
 import type { SessionRecord } from "./session-record.js";
 
-/** Removes a temporary Workspace that no other Session uses; one that a client named is never touched. */
+/**
+ * Removes the temporary Workspace that was made for a Session, unless another Session works in it or below it. A folder
+ * that a client named is never touched, whatever the record says.
+ */
 export async function removeWorkspace(
   process: SessionProcess,
   removed: SessionRecord,
   others: readonly SessionRecord[],
 ): Promise<void> {
-  if (!removed.ownsWorkspace || others.some((other) => other.workspace === removed.workspace)) return;
+  const own = join(process.workspacesFolder, removed.sessionId);
+  if (!removed.ownsWorkspace || removed.workspace !== own) return;
   try {
-    await rm(removed.workspace, { recursive: true, force: true });
+    const real = await realpath(own);
+    const inUse = await Promise.all(others.map((other) => isWithin(other.workspace, real)));
+    if (!inUse.includes(true)) await rm(own, { recursive: true, force: true });
   } catch (error) {
     process.log.warn({ err: error, sessionId: removed.sessionId }, "a temporary Workspace could not be removed");
+  }
+}
+
+async function isWithin(path: string, folder: string): Promise<boolean> {
+  try {
+    const real = await realpath(path);
+    return real === folder || real.startsWith(folder + sep);
+  } catch {
+    // Not there (any more): nobody works in it.
+    return false;
   }
 }

@@ -17,7 +17,7 @@ import type { SessionView } from "./types.js";
 export interface SessionDeps {
   clock: Clock;
   newId(): string;
-  trace: Pick<Trace, "read" | "openTrace">;
+  trace: Pick<Trace, "read" | "openTrace" | "close">;
   channel: Channel;
   journal: Journal;
   environment: Environment;

@@ -5,6 +5,7 @@ import type { Sink, Subscription } from "../channel/subscription.js";
 import { isSessionMeta } from "../protocol/guards.js";
 import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
+import { StorageError } from "../trace/storage-error.js";
 import { createSession } from "./create.js";
 import { type ChannelPosition, type HostHooks, loadSession } from "./load.js";
 import { OwnerEvents } from "./owner-events.js";
@@ -48,6 +49,8 @@ export class SessionManager implements SessionHost {
   readonly #entries: Map<string, Entry>;
   readonly #events: OwnerEvents;
   #runningTasks = 0;
+  /** Sessions that are being made and not among the entries yet. */
+  #creating = 0;
   #draining = false;
 
   constructor(process: SessionProcess, entries: Map<string, Entry>) {
@@ -75,17 +78,24 @@ export class SessionManager implements SessionHost {
   async create(request: CreateSession, owner: Owner): Promise<Result<Session, SessionRefusal>> {
     if (this.#draining) return refuse("shutting_down", "the server is shutting down");
     const { maxSessions } = this.#process;
-    if (maxSessions !== undefined && this.#makeRoom(maxSessions - 1) >= maxSessions) {
+    const held = this.#makeRoom((maxSessions ?? KEPT_IN_MEMORY) - 1);
+    if (maxSessions !== undefined && held >= maxSessions) {
       return refuse("too_many_sessions", `${maxSessions} Sessions are in memory and in use`);
     }
-    const made = await createSession(this.#process, request, owner);
-    if (!made.ok) return made;
-    const { record, trace } = made.value;
-    const entry: Entry = { record, usedAt: this.#process.clock.now() };
-    this.#entries.set(record.sessionId, entry);
-    const session = await this.#load(entry, Promise.resolve(trace));
-    this.#events.created(owner, session.view());
-    return ok(session);
+    // The place is taken before anything is awaited: many creates at once do not slip past the cap together.
+    this.#creating += 1;
+    try {
+      const made = await createSession(this.#process, request, owner);
+      if (!made.ok) return made;
+      const { record, trace } = made.value;
+      const entry: Entry = { record, usedAt: this.#process.clock.now() };
+      this.#entries.set(record.sessionId, entry);
+      const session = await this.#load(entry, Promise.resolve(trace));
+      this.#events.created(owner, session.view());
+      return ok(session);
+    } finally {
+      this.#creating -= 1;
+    }
   }
 
   async list(
@@ -136,12 +146,17 @@ export class SessionManager implements SessionHost {
       // The interrupt's records have gone out; readers see them before the end.
       session.endStreams();
     }
-    await this.#process.traces.remove(id);
-    await removeWorkspace(
-      this.#process,
-      entry.record,
-      [...this.#entries.values()].map(({ record }) => record),
-    );
+    try {
+      await this.#process.traces.remove(id);
+    } catch (error) {
+      // It is still on the disk, so it is still there: another DELETE may have more luck.
+      delete entry.session;
+      delete entry.loading;
+      this.#entries.set(id, entry);
+      throw error;
+    }
+    const others = [...this.#entries.values()].map(({ record }) => record);
+    await removeWorkspace(this.#process, entry.record, others);
     this.#events.deleted(owner, id);
     return true;
   }
@@ -180,7 +195,7 @@ export class SessionManager implements SessionHost {
 
   #load(entry: Entry, opening: Promise<Awaited<ReturnType<SessionProcess["traces"]["open"]>>>): Promise<Session> {
     entry.loading ??= opening.then(async (trace) => {
-      if (trace === undefined) throw new Error(`the Trace of ${entry.record.sessionId} is gone`);
+      if (trace === undefined) throw new StorageError("read_failed", "the Trace of this Session is gone");
       entry.session = await loadSession(this.#process, entry.record, trace, this.#hooks(entry), entry.position);
       entry.record = entry.session.record;
       return entry.session;
@@ -216,35 +231,39 @@ export class SessionManager implements SessionHost {
 
   /** Unloads idle Sessions, the least recently used first, until `limit` are in memory. @returns how many are. */
   #makeRoom(limit: number): number {
-    let { inMemory } = this.figures;
-    if (inMemory <= limit) return inMemory;
+    let held = this.#creating;
+    for (const { loading } of this.#entries.values()) if (loading !== undefined) held += 1;
+    if (held <= limit) return held;
     const usedBefore = this.#process.clock.now() - IN_USE_MS;
     for (const entry of this.#entries.values()) {
       if (entry.session?.isIdle !== true || entry.usedAt > usedBefore) continue;
       entry.position = entry.session.unload();
       delete entry.session;
       delete entry.loading;
-      inMemory -= 1;
-      if (inMemory <= limit) break;
+      held -= 1;
+      if (held <= limit) break;
     }
-    return inMemory;
+    return held;
   }
 }
 
 async function rebuildRecord(process: SessionProcess, sessionId: string): Promise<SessionRecord | undefined> {
-  const trace = await process.traces.open(sessionId);
-  if (trace === undefined) return undefined;
   try {
+    const trace = await process.traces.open(sessionId);
+    if (trace === undefined) return undefined;
     const first = await firstOf(trace.read({ from: 0, to: 1 }));
     const meta = await firstOf(trace.read({ from: trace.contextStart, to: trace.contextStart + 1 }));
     const last = await firstOf(trace.read({ from: trace.count - 1 }));
     if (first === undefined || meta === undefined || !isSessionMeta(meta.message)) return undefined;
-    return recordFromMeta(meta.message.payload, {
+    const lastActiveAt = last?.message.timestamp ?? first.message.timestamp;
+    const record = recordFromMeta(meta.message.payload, {
       sessionId,
       createdAt: first.message.timestamp,
-      lastActiveAt: last?.message.timestamp ?? first.message.timestamp,
+      lastActiveAt,
       workspacesFolder: process.workspacesFolder,
     });
+    // The last epoch went with the record; the Channel was alive when the last message was written.
+    return { ...record, epoch: Math.max(0, Date.parse(lastActiveAt) || 0) };
   } catch (error) {
     process.log.error({ err: error, sessionId }, "a Session without a record could not be read from its Trace");
     return undefined;

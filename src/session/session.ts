@@ -17,6 +17,7 @@ import { type AbortReason, RunningTask } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
+import { asksAbout, takeBack } from "./settings.js";
 import { TaskLog } from "./task-log.js";
 import { endTag, type RetryView, taskStateEvent } from "./task-state.js";
 import type {
@@ -53,7 +54,7 @@ export class Session implements HostedSession {
       sessionId: record.sessionId,
       clock: deps.clock,
       timeoutMs: deps.approvalTimeoutMs,
-      asks: (toolName) => this.#asks(toolName),
+      asks: (toolName) => asksAbout(toolName, this.#record.approvalMode, deps.environment),
       isDecided: (toolCallId) => deps.journal.decidedCalls.has(toolCallId),
       onOpen: (view) => {
         this.#announceState();
@@ -81,14 +82,15 @@ export class Session implements HostedSession {
   }
 
   async patch(change: PatchSession): Promise<Result<SessionView, SessionRefusal>> {
-    const changed: SessionRecord = { ...this.#record, ...change };
+    // In the record before it is written: whatever is written next, by whomever, holds this change too.
+    const before = this.#record;
+    this.#record = { ...before, ...change };
     try {
-      await this.#deps.saveRecord(changed);
+      await this.#deps.saveRecord(this.#record);
     } catch (error) {
+      this.#record = takeBack(this.#record, change, before);
       return refuse("storage_failed", `the Session's record could not be written: ${reasonOf(error)}`);
     }
-    // Only what this call changes: another may have been answered while the record was written.
-    this.#record = { ...this.#record, ...change };
     if (change.approvalMode !== undefined) this.#approvals.modeChanged();
     const view = this.view();
     this.#deps.channel.announce(toLine({ type: "session_updated", session: view }));
@@ -169,6 +171,7 @@ export class Session implements HostedSession {
   /** Leaves memory. Only for an idle Session. @returns where its Channel stands, for when it comes back. */
   unload(): ChannelPosition {
     this.#removed = true;
+    void this.#deps.trace.close().catch(this.#deps.onFault);
     const [epoch, lastSeq] = this.#deps.channel.headId.split("-").map(Number) as [number, number];
     return { epoch, lastSeq };
   }
@@ -212,7 +215,7 @@ export class Session implements HostedSession {
     // Whoever opens a stream in `onAssigned` does so before the first message.
     await Promise.resolve();
     const { channel, defaultMaxTurns } = this.#deps;
-    return task.run({
+    const outcome = await task.run({
       ...this.#deps,
       sessionId: this.id,
       llm,
@@ -222,6 +225,13 @@ export class Session implements HostedSession {
       waitToRetry: this.#waitToRetry,
       onProgress: (progress) => channel.announce(toLine({ type: "tool_progress", ...progress })),
     });
+    try {
+      // Nothing is open after a Task that ended as it should. A fault may have left something.
+      await this.#journal.closeUnfinished("failed");
+    } catch {
+      // The disk refuses, which the outcome says already: it is closed before the next Prompt.
+    }
+    return outcome;
   }
 
   readonly #waitToRetry: TaskDeps["waitToRetry"] = async ({ attempt, at, status }, signal) => {
@@ -240,17 +250,6 @@ export class Session implements HostedSession {
     this.#touch();
     this.#announceState(task.taskId);
     if (!this.#removed) void this.#deps.saveRecord(this.#record).catch(this.#deps.onFault);
-  }
-
-  #asks(toolName: string): boolean {
-    switch (this.#record.approvalMode) {
-      case "allow-all":
-        return false;
-      case "read-only":
-        return this.#deps.environment.mayWrite(toolName);
-      case "always-ask":
-        return true;
-    }
   }
 
   #usage(): SessionView["usage"] {

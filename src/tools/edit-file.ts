@@ -8,6 +8,8 @@ import { defineTool, type Tool, ToolFailure } from "./tool.js";
 import type { Workspace } from "./workspace.js";
 
 const MAX_FILE_BYTES = 16_777_216;
+/** More would hold the process for seconds. */
+const MAX_OCCURRENCES = 100_000;
 const MAX_LINES_NAMED = 10;
 
 const parameters = z.strictObject({
@@ -77,6 +79,10 @@ function editText(text: string, args: EditArgs, shown: string): { text: string; 
       `old_string occurs more than once in ${shown} (from lines ${lines}). Add text around it until it is unique, or set replace_all.`,
     );
   }
+  const length = text.length + places.length * (to.length - from.length);
+  if (length > MAX_FILE_BYTES) {
+    throw new ToolFailure(`the edited file would have ${length} characters, limit ${MAX_FILE_BYTES}`);
+  }
   let edited = "";
   let done = 0;
   for (const place of places) {
@@ -96,7 +102,12 @@ function inTheFilesLineEnds(text: string, from: string, to: string): { from: str
 
 function occurrences(text: string, part: string): number[] {
   const found: number[] = [];
-  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) found.push(at);
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) {
+    if (found.length === MAX_OCCURRENCES) {
+      throw new ToolFailure(`old_string occurs more than ${MAX_OCCURRENCES} times. Edit the file with exec_command.`);
+    }
+    found.push(at);
+  }
   return found;
 }
 

@@ -1,4 +1,4 @@
-import { readFileSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
@@ -217,4 +217,88 @@ test("what a Session cost is told where prices are known", async () => {
   await reader.until(ended);
   // 10 tokens in at 1 dollar, 5 out at 2 dollars a million.
   expect(session.view().usage).toMatchObject({ total: 15, costUsd: 0.00002 });
+});
+
+test("of several changes at once none that was answered is lost, whatever is written when", async () => {
+  const dataDir = tempDir();
+  const host = await hostOn({ model: scriptedModel([]), dataDir });
+  const session = await made(host.create({ approvalMode: "allow-all" }, null));
+  const changes = [{ approvalMode: "always-ask" as const }, { title: "mine" }, { archived: true }];
+  for (const answer of await Promise.all(changes.map((change) => session.patch(change)))) expect(answer.ok).toBe(true);
+  const again = await (await hostOn({ model: scriptedModel([]), dataDir })).find(session.id, null);
+  expect(again?.view()).toMatchObject({ approvalMode: "always-ask", title: "mine", archived: true });
+});
+
+test("a temporary Workspace stays while another Session works in it or below it, and only ours is ever removed", async () => {
+  const dataDir = tempDir();
+  const host = await hostOn({ model: scriptedModel([]), dataDir });
+  const first = await made(host.create({}, null));
+  const { workspace } = first.view();
+  mkdirSync(join(workspace, "sub"));
+  const below = await made(host.create({ workspace: `${workspace}/sub/` }, null));
+  await host.remove(first.id, null);
+  expect(existsSync(join(workspace, "sub"))).toBe(true);
+  await host.remove(below.id, null);
+  expect(existsSync(workspace)).toBe(true);
+
+  const named = join(dataDir, "named");
+  mkdirSync(named);
+  const third = await made(host.create({ workspace: named }, null));
+  const path = join(dataDir, "sessions", third.id, "session.json");
+  writeFileSync(path, readFileSync(path, "utf8").replace('"ownsWorkspace":false', '"ownsWorkspace":true'));
+  await (await hostOn({ model: scriptedModel([]), dataDir })).remove(third.id, null);
+  expect(existsSync(named)).toBe(true);
+});
+
+test("a record whose payload is damaged stays in the history, and the Session goes on without it", async () => {
+  const dataDir = tempDir();
+  const model = scriptedModel([{ steps: [{ say: "one" }] }, { steps: [{ say: "two" }] }]);
+  const session = await made((await hostOn({ model, dataDir })).create({}, null));
+  const path = join(dataDir, "sessions", session.id, "trace-000001.jsonl");
+  const at = "2026-01-02T03:04:05.000Z";
+  for (const payload of [{ type: "token_usage", request: {} }, { type: "text", role: "user" }, { type: "tool_call" }]) {
+    const type = payload.type === "token_usage" ? "event_msg" : "model_msg";
+    appendFileSync(path, `${JSON.stringify({ timestamp: at, type, payload })}\n`);
+  }
+  const again = await (await hostOn({ model, dataDir })).find(session.id, null);
+  if (again === undefined) throw new Error("the Session is gone");
+  const reader = listReader();
+  again.follow(reader, {});
+  await made(again.submit("hello", {}));
+  await reader.until(ended);
+  expect(reader.events.at(-1)?.data).toMatchObject({ ended: { status: "completed" } });
+  expect((await recordsOf(again)).length).toBe(again.view().state === "idle" ? 9 : 0);
+});
+
+test("a damaged folder does not keep the others from being hosted", async () => {
+  const dataDir = tempDir();
+  const { id } = await made((await hostOn({ model: scriptedModel([]), dataDir })).create({}, null));
+  mkdirSync(join(dataDir, "sessions", "session-broken", "trace-000001.jsonl"), { recursive: true });
+  symlinkSync("session-loop", join(dataDir, "sessions", "session-loop"));
+  const host = await hostOn({ model: scriptedModel([]), dataDir });
+  expect((await host.find(id, null))?.id).toBe(id);
+});
+
+test("C10: many creates at once do not slip past the cap together", async () => {
+  const host = await hostOn({ model: scriptedModel([]), process: { maxSessions: 5 } });
+  const answers = await Promise.all(Array.from({ length: 20 }, () => host.create({}, null)));
+  expect(answers.filter((answer) => answer.ok).length).toBe(5);
+  expect(answers.filter((answer) => !answer.ok && answer.code === "too_many_sessions").length).toBe(15);
+});
+
+test("a Session that could not be removed is still there, and can be removed later", async () => {
+  let broken = true;
+  const fs = {
+    ...diskFs,
+    rename: async (from: string, to: string) => {
+      if (broken && to.includes(".gone-")) throw Object.assign(new Error("no"), { code: "EIO" });
+      return diskFs.rename(from, to);
+    },
+  };
+  const host = await hostOn({ model: scriptedModel([]), fs });
+  const { id } = await made(host.create({}, null));
+  await expect(host.remove(id, null)).rejects.toMatchObject({ name: "StorageError" });
+  expect((await host.find(id, null))?.id).toBe(id);
+  broken = false;
+  expect(await host.remove(id, null)).toBe(true);
 });

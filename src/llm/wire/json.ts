@@ -10,9 +10,12 @@ export const asList = (value: unknown): readonly unknown[] => (Array.isArray(val
 /** The string, or "" for anything else. */
 export const asText = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** The count, or undefined for anything that is not a number of things. */
+/** No answer has more tokens; sums of many such counts stay exact. */
+const MAX_COUNT = 1e12;
+
+/** The count, or undefined for anything that is not a believable number of things. */
 export const asCount = (value: unknown): number | undefined =>
-  typeof value === "number" && Number.isFinite(value) && value >= 0 ? Math.trunc(value) : undefined;
+  typeof value === "number" && value >= 0 && value <= MAX_COUNT ? Math.trunc(value) : undefined;
 
 /** True when the text is one whole JSON object. A prefix of an object never is. */
 export function isObjectText(text: string): boolean {

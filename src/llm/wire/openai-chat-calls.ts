@@ -16,6 +16,8 @@ interface Call {
   id: string;
   name: string;
   extra: unknown;
+  /** How much of the arguments was there when they were last found not to be whole. */
+  looked: number;
 }
 
 interface Fragment {
@@ -62,7 +64,11 @@ export class ChatCalls {
   /** Ends the calls whose arguments are whole; called when a later segment begins. */
   closeWhole(): void {
     for (const call of this.#calls) {
-      if (!call.segment.ended && call.name !== "" && isObjectText(call.segment.content)) this.#close(call);
+      const { length } = call.segment.content;
+      // Looked at again only when there is more of it: else every later segment would read all of it once more.
+      if (call.segment.ended || call.name === "" || length === call.looked) continue;
+      call.looked = length;
+      if (isObjectText(call.segment.content)) this.#close(call);
     }
   }
 
@@ -118,7 +124,7 @@ export class ChatCalls {
   #open(fragment: Fragment, beforeOpen: () => void): Call {
     beforeOpen();
     const segment = this.#context.writer.openToolCall();
-    const call: Call = { segment, index: fragment.index, id: "", name: "", extra: undefined };
+    const call: Call = { segment, index: fragment.index, id: "", name: "", extra: undefined, looked: 0 };
     this.#calls.push(call);
     if (fragment.index !== undefined) this.#byIndex.set(fragment.index, call);
     return call;

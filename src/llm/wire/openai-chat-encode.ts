@@ -15,7 +15,7 @@ import {
   type Turn,
   type UserPayload,
 } from "./context-turns.js";
-import { asList, asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
+import { asList, asText, isBlank, type JsonRecord, jsonBody, safeArguments } from "./json.js";
 import { CHAT_NAMES } from "./openai-chat-calls.js";
 import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
 import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
@@ -33,7 +33,7 @@ export function encodeChat(request: LLMRequest, model: ModelSpec): HttpCall {
   return {
     url: endpoint(model.baseUrl, "/chat/completions"),
     headers,
-    body: JSON.stringify(requestBody(request, model, dialect)),
+    body: jsonBody(requestBody(request, model, dialect)),
   };
 }
 
