@@ -47,7 +47,9 @@ const known = (
   cost?: ModelSpec["cost"],
 ): BuiltIn["models"][number] => ({ modelId, contextWindow, maxOutputTokens, vision: true, thinking, cost });
 
-// Windows and list prices as the providers publish them. A price that depends on the length of the prompt is left out.
+// Windows and list prices, the latter in US dollars per million tokens: Anthropic's of October 2026, OpenAI's and
+// Google's of the end of 2025. A price that depends on the length of the prompt is left out. `cost` in the
+// configuration file overrides what is here.
 const BUILT_IN: readonly BuiltIn[] = [
   {
     provider: "openai",

@@ -61,7 +61,7 @@ const ALLOWED: Record<string, string[]> = {
   config: ["config-file", "model-registry", "session"],
   http: ["protocol", "engine", "session", "channel", "config", "config-file", "model-registry", "routes", "llm"],
   routes: ["protocol", "engine", "session", "channel", "http", "config"],
-  cli: ["protocol", "main"],
+  cli: ["protocol", "engine", "llm", "model-registry", "config", "main"],
   web: [],
   main: [
     "channel",

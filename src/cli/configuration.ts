@@ -1,0 +1,18 @@
+// The configuration of the server, read for a command in the same way.
+
+import { readFileSync } from "node:fs";
+import { type Config, loadConfig } from "../config.js";
+
+/** The configuration is wrong (sysexits EX_CONFIG), as the server itself ends. */
+const EXIT_CONFIG = 78;
+
+/** Runs a command on the configuration of `env`. @returns its exit code, or 78 with every problem on standard error. */
+export async function withConfiguration(
+  env: NodeJS.ProcessEnv,
+  command: (config: Config) => number | Promise<number>,
+): Promise<number> {
+  const loaded = loadConfig(env, (path) => readFileSync(path, "utf8"));
+  if (loaded.ok) return command(loaded.config);
+  for (const problem of loaded.problems) process.stderr.write(`omnid: ${problem}\n`);
+  return EXIT_CONFIG;
+}
