@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 // A server that is told to stop, and one that refuses to start.
 
 import { describe, expect, test, vi } from "vitest";
@@ -55,6 +57,25 @@ describe("SIGTERM", () => {
       expect(records).toEqual(expect.arrayContaining(complete(reader?.messages ?? [])));
       await expectLawful(next, id, [], { joined: true, running: true });
     }
+  });
+
+  test("connections that send nothing, or half a request, do not hold it up", async () => {
+    const { server } = await scripted({ OMNID_SHUTDOWN_MS: "30000" });
+    const { port } = new URL(server.url);
+    const sockets = [
+      "",
+      "GET /healthz HTTP/1.1\r\nhost: 127",
+      "POST /api/sessions HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 9\r\n\r\n{",
+    ].map((bytes) => {
+      const socket = connect(Number(port), "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(bytes);
+      return socket;
+    });
+    await Promise.all(sockets.map((socket) => once(socket, "connect")));
+    // Were they waited for, the drain would run into its limit, which is an exit code of 1.
+    expect(await server.stop("SIGTERM")).toEqual({ code: 0, signal: null });
+    for (const socket of sockets) socket.destroy();
   });
 
   test("while it drains it refuses: 503 shutting_down, and /readyz says no", async () => {

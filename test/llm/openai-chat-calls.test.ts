@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { complete, decodeText, delta, segmentsOf, sse } from "./support.js";
 
@@ -163,4 +163,24 @@ describe("segments", () => {
       { numRuns: 200 },
     );
   });
+});
+
+test("long arguments that are not whole are not read again for every segment that follows", () => {
+  const half = `{"x":"${"y".repeat(50_000)}}`;
+  const chunks = [toolDelta({ index: 0, id: "a", function: { name: "f", arguments: half } })];
+  for (let n = 0; n < 50; n += 1) chunks.push(delta({ content: "t" }), delta({ reasoning_content: "r" }));
+  const parse = vi.spyOn(JSON, "parse");
+  onTestFinished(() => parse.mockRestore());
+  decodeText(sse(...chunks, delta({}, "stop"), "[DONE]"));
+  const long = parse.mock.calls.filter(([text]) => String(text).startsWith('{"x"'));
+  expect(long.length).toBeLessThanOrEqual(4);
+});
+
+test("a count of tokens that nobody can believe is none", () => {
+  for (const count of [1e300, 1.7e308, -5, 2 ** 60, "12", null]) {
+    const usage = { prompt_tokens: count, completion_tokens: 3, total_tokens: count };
+    const { outcome } = decodeText(sse(delta({ content: "x" }, "stop"), { choices: [], usage }, "[DONE]"));
+    expect(Number.isSafeInteger(outcome.usage.total)).toBe(true);
+    expect(outcome.usage.total).toBeLessThan(1e6);
+  }
 });

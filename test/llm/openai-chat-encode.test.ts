@@ -298,3 +298,17 @@ describe("any context", () => {
     );
   });
 });
+
+test("a name or a text that strict servers refuse goes out in a form that they take", () => {
+  for (const name of ["functions.exec_command", "two\nlines", "", "n".repeat(10_000)]) {
+    const messages = [
+      userText(AT, "go \ud800"),
+      toolCall(AT, { name, arguments: "{}", tool_call_id: "a" }),
+      output("a"),
+    ];
+    const { body } = encodeChat(llmRequest({ messages }), modelSpec());
+    expect(body).not.toContain("\\ud800");
+    const sent = (JSON.parse(body) as { messages: { tool_calls?: { function: { name: string } }[] }[] }).messages;
+    expect(sent.flatMap((message) => message.tool_calls ?? [])[0]?.function.name).toMatch(/^[a-zA-Z0-9_-]{1,64}$/);
+  }
+});

@@ -204,6 +204,17 @@ describe("edit_file", () => {
     expect(after).toBe(expected);
   });
 
+  test("refuses a replacement that would hold the process or make a file beyond the limit", async () => {
+    const many = await edit("a".repeat(200_000), { old_string: "a", new_string: "b", replace_all: true });
+    expect(many.result).toMatchObject({
+      stop_reason: "failed",
+      output: expect.stringMatching(/more than 100000 times/),
+    });
+    const large = await edit("a".repeat(9_000), { old_string: "a", new_string: "b".repeat(2_000), replace_all: true });
+    expect(large.result).toMatchObject({ stop_reason: "failed", output: expect.stringMatching(/limit/) });
+    expect(large.after).toBe("a".repeat(9_000));
+  });
+
   test.each([
     [
       "what does not occur",
