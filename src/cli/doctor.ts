@@ -46,7 +46,7 @@ export async function doctor(config: Config, options: DoctorOptions): Promise<nu
       counts[options.only.length > 0 ? "failed" : "skipped"] += 1;
       out(`${options.only.length > 0 ? "fail" : "skip"}  ${modelName(spec)}: ${reason ?? "not available"}`);
     } else {
-      counts[answer.outcome.status === "completed" ? "answered" : "failed"] += 1;
+      counts[hasAnswered(answer.outcome) ? "answered" : "failed"] += 1;
       out(lineOf(spec, answer));
     }
   }
@@ -89,9 +89,13 @@ async function ask(spec: ModelSpec, config: Config, { clock = systemClock() }: D
   }
 }
 
+/** Some servers refuse a limit that a model's thinking used up, but only once it has thought: key and model are good. */
+const hasAnswered = ({ status, error }: LLMOutcome): boolean =>
+  status === "completed" || (error?.kind === "invalid_request" && /output limit was reached/i.test(error.message));
+
 function lineOf(spec: ModelSpec, { outcome, text, tookMs }: Answer): string {
   const took = tookMs < 10_000 ? `${tookMs} ms` : `${Math.round(tookMs / 1000)} s`;
-  if (outcome.status !== "completed") return `fail  ${modelName(spec)}: ${complaint(outcome)} (after ${took})`;
+  if (!hasAnswered(outcome)) return `fail  ${modelName(spec)}: ${complaint(outcome)} (after ${took})`;
   const { cache_read, cache_write, output } = outcome.usage;
   const words = text.trim().replace(/\s+/g, " ");
   // A model that thinks first may not get to words.

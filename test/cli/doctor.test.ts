@@ -117,6 +117,15 @@ describe("doctor", () => {
     expect(lines[0]).toContain("said nothing within 16 tokens");
   });
 
+  test("so has one whose server makes an error of it", async () => {
+    const upstream = await startUpstream();
+    const message = "Could not finish the message because max_tokens or model output limit was reached.";
+    upstream.script(refused(400, { error: { message, type: "invalid_request_error" } }));
+    const { code, lines } = await examine(fileOf(upstream));
+    expect(code).toBe(0);
+    expect(lines[0]).toMatch(/^ok .*said nothing within 16 tokens/);
+  });
+
   test("what is not available is left out, unless it is named", async () => {
     const upstream = await startUpstream();
     const file = fileOf(upstream, "gemini", { apiKey: undefined, apiKeyEnv: "NO_SUCH_KEY" });
