@@ -7,5 +7,7 @@ export default defineConfig({
     testTimeout: 30_000,
     hookTimeout: 30_000,
     pool: "forks",
+    // Most of the time a test waits: for a process, a browser, a clock of its own.
+    maxWorkers: 2,
   },
 });
