@@ -75,7 +75,10 @@ async function measure(name: string, { readers, perTurn }: Case): Promise<number
     // The first round is for the compiler: a server that has been up for a second is what is measured.
     for (const count of [warmUpCount(events, perTurn), events]) {
       const done = answer(client, "done");
+      // Only then: the first window could otherwise be there before the client knows of the round.
+      const ready = answer(client, "expecting");
       client.send({ type: "expect", events: count });
+      await ready;
       server.send({ type: "publish", events: count, perTurn });
       await done;
     }

@@ -12,6 +12,7 @@ export function runLoadClient(): void {
     if (message.type === "expect") {
       expected = message.events;
       counted = 0;
+      process.send?.({ type: "expecting" });
     } else if (message.type === "connect") {
       void connectAll(message.port, message.readers, (count) => {
         counted += count;
