@@ -1,13 +1,17 @@
 // The model's context as a fold over the Trace's records. The live Session and a restart run the same code over the
 // same records, so a restart gives the same context. Only committed Requests enter it: a Request whose `request_end`
-// is not `completed` leaves its input waiting, and a block that tells what it had come to.
+// is not `completed` leaves its input waiting, and a block that tells what it had come to. What a compaction says between
+// its begin and its end is not the model's context; it makes the next one.
 
 import { toolCallOutput, userText } from "../protocol/builders.js";
 import { isCompleteModelMessage, isPayload, isSessionMeta } from "../protocol/guards.js";
 import type { CompleteMessage, OmniMessage } from "../protocol/message.js";
 import type { RequestEndPayload, ToolCallOutputPayload, ToolCallPayload } from "../protocol/payloads.js";
 import { type BlockTag, carryOverBlock } from "./carry-over.js";
+import { CompactionFold } from "./compaction-fold.js";
 import { INPUT_WITHHELD, NO_RECORD, OUTPUT_WITHHELD } from "./engine-notes.js";
+import { Opening } from "./opening.js";
+import { TaskPrompt } from "./task-prompt.js";
 
 type Output = OmniMessage<ToolCallOutputPayload>;
 
@@ -31,6 +35,20 @@ interface OpenRequest {
   later: Pending[];
 }
 
+/** How large the current context is. */
+export interface ContextSize {
+  /** The provider's own count for the last committed Request, its answer included; 0 where it gave none. */
+  tokens: number;
+  /** Committed Requests. */
+  turns: number;
+  /** As `tokens`, for the context's first committed Request. */
+  leastTokens: number;
+  /** True for a context that a compaction began. */
+  isCompacted: boolean;
+}
+
+const EMPTY: ContextSize = { tokens: 0, turns: 0, leastTokens: 0, isCompacted: false };
+
 /** Folds records into what the next Request carries. Memory: the current context. */
 export class Context {
   #committed: CompleteMessage[] = [];
@@ -38,16 +56,25 @@ export class Context {
   #request: OpenRequest | undefined;
   /** Where outputs go: the open Request's batch, or the last one's, whose tools may still run. */
   #batch: Batch | undefined;
-  #compacting = false;
+  readonly #compaction = new CompactionFold();
+  readonly #opening = new Opening();
+  readonly #prompt = new TaskPrompt();
+  #size: ContextSize = EMPTY;
+  /** Total of the newest `token_usage` of a Request. */
+  #lastTotal = 0;
 
   /** Takes the next record of the Trace, in order. */
   push(record: OmniMessage): void {
     if (record.origin !== undefined && record.origin.length > 0) return;
-    if (isSessionMeta(record)) this.#reset();
-    else if (isPayload(record, "compaction_begin")) this.#compacting = true;
-    else if (isPayload(record, "compaction_end")) this.#compacting = false;
-    else if (this.#compacting) return;
-    else if (isPayload(record, "request_begin")) this.#begin(record.timestamp);
+    const opens = this.#opening.push(record);
+    if (this.#compaction.push(record)) return;
+    if (opens === undefined) this.#prompt.push(record);
+    if (isSessionMeta(record)) this.#reset(false);
+    else if (opens === "summary") {
+      this.#reset(true);
+      this.#committed.push(record as CompleteMessage);
+    } else if (isPayload(record, "request_begin")) this.#begin(record.timestamp);
+    else if (isPayload(record, "token_usage")) this.#lastTotal = record.payload.request.total;
     else if (isPayload(record, "request_end")) this.#end(record.payload, record.timestamp);
     else if (isPayload(record, "abort")) this.#close("turn_aborted", record.timestamp);
     else if (isCompleteModelMessage(record)) this.#message(record);
@@ -55,20 +82,39 @@ export class Context {
 
   /** The messages of the next Request: the committed context, then the input that waits. */
   assemble(): CompleteMessage[] {
-    return [...this.#committed, ...this.#input.flatMap(resolve)];
+    return this.nextContext() ?? [...this.#committed, ...this.#input.flatMap(resolve)];
   }
 
-  /** True while some input waits to be submitted. */
-  get hasInput(): boolean {
-    return this.#input.length > 0;
+  get size(): ContextSize {
+    return this.#opening.isOwed ? { ...EMPTY, isCompacted: true } : this.#size;
   }
 
-  #reset(): void {
+  /**
+   * What a summary has to cover: the committed context, outputs and blocks, without the user messages that the next
+   * context gets word for word. The first `committed` messages are those that Requests have carried.
+   */
+  toSummarize(): { messages: CompleteMessage[]; committed: number } {
+    const waiting = this.#input.filter(({ kind }) => kind !== "message");
+    return { messages: [...this.#committed, ...waiting.flatMap(resolve)], committed: this.#committed.length };
+  }
+
+  /**
+   * What a new context begins with, behind its `session_meta`: the summary, and copies of what no committed Request
+   * carried. It goes in front of the next record. Undefined unless a compaction has completed and nothing came since.
+   */
+  nextContext(): CompleteMessage[] | undefined {
+    if (!this.#opening.isOwed) return undefined;
+    const waiting = this.#input.flatMap((item) => (item.kind === "message" ? [item.message] : []));
+    const goesOn = this.#input.length > 0;
+    return [...this.#compaction.opening(this.#prompt.messages, waiting, goesOn), ...waiting];
+  }
+
+  #reset(isCompacted: boolean): void {
     this.#committed = [];
     this.#input = [];
     this.#request = undefined;
     this.#batch = undefined;
-    this.#compacting = false;
+    this.#size = { ...EMPTY, isCompacted };
   }
 
   #message(record: CompleteMessage): void {
@@ -105,6 +151,13 @@ export class Context {
     const request = this.#request;
     if (request === undefined) return;
     this.#request = undefined;
+    const { turns, leastTokens, isCompacted } = this.#size;
+    this.#size = {
+      tokens: this.#lastTotal,
+      turns: turns + 1,
+      leastTokens: turns === 0 ? this.#lastTotal : leastTokens,
+      isCompacted,
+    };
     this.#committed.push(...this.#input.flatMap(resolve), ...request.produced);
     this.#input = request.later;
     if (request.batch.calls.length > 0) this.#input.unshift({ kind: "outputs", batch: request.batch, refusals: 0 });

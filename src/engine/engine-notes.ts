@@ -10,6 +10,23 @@ export const CALL_CUT_OFF =
 export const INPUT_WITHHELD =
   "[An earlier input was refused by the model's provider twice and has been left out of this conversation.]";
 
+export const COMPACTION_PROMPT = `This conversation is about to be replaced by a summary of it, because it has become long. Write that summary now.
+Whoever goes on has nothing but your words and must be able to go on without asking again. Do not call any tool.
+Say, as far as it applies: what the user wants, in their words where these matter; what was decided and why; what was
+done, with exact paths, names, commands and values; what was found out, errors included; what is unfinished, and the
+very next step.`;
+
+/** Stands in a summary's Request in place of the turns that were cut. */
+export const TURNS_CUT = "[The oldest turns of this conversation did not fit and have been left out here.]";
+
+/** What a context begins with whose past was discarded. `prompt` is the running Task's, "" where there is none to tell. */
+export function discardedNote(prompt: string, goesOn: boolean): string {
+  const note = "The conversation before this point has been discarded.";
+  if (prompt === "") return note;
+  const title = goesOn ? "The task at hand, of which a part may be done:" : "The last prompt, which has been answered:";
+  return `${note} ${title}\n\n${prompt}`;
+}
+
 export const maxTurnsNotice = (maxTurns: number): string => `[reached max turns (${maxTurns}); stopping]`;
 
 /** What the model reads in place of the output of a call that was denied. `askedForMs` is how long it stood open. */

@@ -12,8 +12,15 @@ import {
 } from "../protocol/builders.js";
 import { isCompleteModelMessage, isPayload, isSessionMeta } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
-import type { CompactionBeginPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
+import type {
+  CompactionBeginPayload,
+  CompactionEndPayload,
+  RequestEndPayload,
+  StopReason,
+  TokenCounts,
+} from "../protocol/payloads.js";
 import { CALL_CUT_OFF, INTERRUPTED } from "./engine-notes.js";
+import { Opening } from "./opening.js";
 
 interface OwedCall {
   decided: boolean;
@@ -30,16 +37,23 @@ export class Unfinished {
   #calls = new Map<string, OwedCall>();
   /** True from a Prompt until the record that ends its Task. */
   #taskOpen = false;
+  /** An end that an interrupt gave is on record, and its `abort` is not. */
+  #abortOwed = false;
+  /** The newest Request that has ended was too long for the provider. */
+  #wasTooLong = false;
+  readonly #opening = new Opening();
 
   push(record: OmniMessage): void {
     if (record.origin !== undefined && record.origin.length > 0) return;
-    if (isSessionMeta(record)) return;
-    if (isPayload(record, "compaction_begin")) this.#compaction = record.payload;
-    else if (isPayload(record, "compaction_end")) this.#compaction = undefined;
+    // What a compaction wrote into its new context is neither a Prompt nor steering.
+    if (this.#opening.push(record) !== undefined) return;
+    if (isSessionMeta(record)) this.#compaction = undefined;
+    else if (isPayload(record, "compaction_begin")) this.#compaction = record.payload;
+    else if (isPayload(record, "compaction_end")) this.#compacted(record.payload);
     else if (this.#compaction !== undefined) return;
     else if (isPayload(record, "request_begin")) this.#begin();
     else if (isPayload(record, "token_usage")) this.#usageRecorded = true;
-    else if (isPayload(record, "request_end")) this.#end(record.payload.status, record.payload.retry_in_ms);
+    else if (isPayload(record, "request_end")) this.#end(record.payload);
     else if (isPayload(record, "approval_decision")) this.#call(record.payload.tool_call_id, { decided: true });
     else if (isPayload(record, "abort")) this.#closed();
     else if (isCompleteModelMessage(record)) this.#message(record);
@@ -47,7 +61,7 @@ export class Unfinished {
 
   /** True while a Task, a Request, a call or a compaction has no end on record. */
   get isOpen(): boolean {
-    return this.#taskOpen || this.#requestOpen || this.#compaction !== undefined || this.#owed().length > 0;
+    return this.#hasTask || this.#compaction !== undefined || this.#abortOwed;
   }
 
   /** True when nothing goes on but that somebody decides: no open Request, no tool that runs, a call undecided. */
@@ -85,8 +99,16 @@ export class Unfinished {
       const { reason, mode } = this.#compaction;
       due.push(compactionEnd(at, { reason, mode, status: "failed" }));
     }
-    if (ending.abortReason !== undefined) due.push(abort(at, ending.abortReason));
+    const { abortReason = null } = ending;
+    const isAborted = this.#abortOwed || (ending.abortReason !== undefined && this.#hasTask);
+    if (isAborted) due.push(abort(at, abortReason));
     return due;
+  }
+
+  /** A compaction that nobody asked for is part of a Task, be it the last of it. */
+  get #hasTask(): boolean {
+    const isOfTask = this.#compaction !== undefined && this.#compaction.reason !== "manual";
+    return this.#taskOpen || this.#requestOpen || isOfTask || this.#owed().length > 0;
   }
 
   #owed(): [string, OwedCall][] {
@@ -94,20 +116,31 @@ export class Unfinished {
   }
 
   #begin(): void {
+    this.#abortOwed = false;
     this.#requestOpen = true;
     this.#usageRecorded = false;
     this.#taskOpen = true;
     this.#calls.clear();
   }
 
-  #end(status: StopReason, retryInMs: number | undefined): void {
+  #end({ status, retry_in_ms, error }: RequestEndPayload): void {
     this.#requestOpen = false;
+    this.#abortOwed = status === "aborted";
+    this.#wasTooLong = error?.kind === "context_overflow";
     if (status !== "completed") for (const [id, call] of this.#calls) if (call.cutOff) this.#calls.delete(id);
     // A committed Request with calls goes on when their outputs are in; a failed one when it announced a retry.
-    this.#taskOpen = status === "completed" ? this.#calls.size > 0 : retryInMs !== undefined;
+    this.#taskOpen = status === "completed" ? this.#calls.size > 0 : retry_in_ms !== undefined;
+  }
+
+  #compacted({ status, reason }: CompactionEndPayload): void {
+    this.#compaction = undefined;
+    this.#abortOwed = status === "aborted";
+    // The Request that was too long is tried once more.
+    if (status === "completed" && reason !== "manual" && this.#wasTooLong) this.#taskOpen = true;
   }
 
   #closed(): void {
+    this.#abortOwed = false;
     this.#requestOpen = false;
     this.#taskOpen = false;
     this.#calls.clear();

@@ -222,6 +222,8 @@ export type TokenUsagePayload = z.infer<typeof tokenUsagePayloadSchema>;
 
 export const compactionReasonSchema = z.enum(["context", "turns", "manual"]);
 export const compactionModeSchema = z.enum(["summarize", "discard"]);
+export type CompactionReason = z.infer<typeof compactionReasonSchema>;
+export type CompactionMode = z.infer<typeof compactionModeSchema>;
 
 export const compactionBeginPayloadSchema = z.looseObject({
   type: z.literal("compaction_begin"),
