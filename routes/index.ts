@@ -7,6 +7,7 @@ import { eventRoutes } from "./events.js";
 import { healthRoutes } from "./health.js";
 import { historyRoutes } from "./history.js";
 import { modelRoutes } from "./models.js";
+import { queueRoutes } from "./queue.js";
 import { sessionRoutes } from "./sessions.js";
 import { streamRoutes } from "./stream.js";
 import { taskRoutes } from "./tasks.js";
@@ -16,6 +17,7 @@ export async function registerRoutes(app: App, context: RouteContext): Promise<v
   sessionRoutes(app, context);
   modelRoutes(app, context);
   taskRoutes(app, context);
+  queueRoutes(app, context);
   approvalRoutes(app, context);
   streamRoutes(app, context);
   eventRoutes(app, context);

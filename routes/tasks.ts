@@ -3,8 +3,9 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { z } from "zod";
 import type { App, RouteContext } from "../src/http/context.js";
-import { abortBody, acceptedSchema, sessionParams, submitBody, taskParams, taskSchema } from "../src/http/contracts.js";
+import { acceptedSchema, sessionParams, submitBody, taskParams, taskSchema } from "../src/http/contracts.js";
 import { submitHeaders } from "../src/http/contracts-headers.js";
+import { abortBody } from "../src/http/contracts-queue.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { type First, idempotencyKey } from "../src/http/idempotency.js";
@@ -46,7 +47,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
         "workspace_missing",
         "images_not_supported",
         "file_not_supported",
-        "unsupported",
+        "too_many_queued",
         "idempotency_mismatch",
         "too_many_tasks",
         "too_many_streams",
@@ -54,10 +55,6 @@ export function taskRoutes(app: App, context: RouteContext): void {
       ),
     },
     handler: async (request, reply) => {
-      const { whenBusy } = request.body;
-      if (whenBusy !== undefined && whenBusy !== "reject") {
-        throw new HttpError("unsupported", `this version does not know whenBusy: ${whenBusy}`);
-      }
       const key = idempotencyKey(request.headers["idempotency-key"]);
       const session = await findSession(host, request.params.id, request.owner);
       const wantsStream = prefersEventStream(request.headers.accept);
@@ -92,15 +89,20 @@ export function taskRoutes(app: App, context: RouteContext): void {
       operationId: "abortTask",
       tags: ["Tasks"],
       summary: "End the running Task",
-      description: "Answers once the abort is accepted; a `task_state` says when it is done.",
+      description:
+        "Answers once the abort is accepted; a `task_state` says when it is done. The next Task that waits then starts, unless `clearQueue` takes back all that waits.",
       params: sessionParams,
       body: abortBody,
       ...optionalBody,
-      ...answersToChange({ 202: noContent("It will end"), 204: noContent("Nothing was running") }, "session_not_found"),
+      ...answersToChange(
+        { 202: noContent("It will end"), 204: noContent("Nothing was running") },
+        "session_not_found",
+        "storage_failed",
+      ),
     },
     handler: async (request, reply) => {
       const session = await findSession(host, request.params.id, request.owner);
-      const wasRunning = session.abort(request.body);
+      const wasRunning = orThrow(await session.abort(request.body));
       return reply.code(wasRunning ? 202 : 204).send();
     },
   });
@@ -137,9 +139,10 @@ async function submit(submission: Submission, first: First<Accepted> | undefined
   const { request, reply, session, body, release } = submission;
   let accepted: Accepted | undefined;
   try {
-    const { input, thinkingLevel } = body;
+    const { input, thinkingLevel, whenBusy } = body;
     const result = await session.submit(input, {
       ...(thinkingLevel && { thinkingLevel }),
+      ...(whenBusy && { whenBusy }),
       onAssigned: (task) => {
         first?.assign(task);
         if (release !== undefined) followTask(submission, release, task.taskId);

@@ -92,7 +92,7 @@ async function decideOne(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal)
   }
   recorded();
   if (decision === "allow") deps.start(call);
-  else await deps.deny(call, answer, deps.clock.now() - askedAt);
+  else await deps.deny(call, answer, answer.askedForMs ?? deps.clock.now() - askedAt);
 }
 
 async function settle(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal): Promise<Decision | Answer> {

@@ -56,6 +56,8 @@ export interface Decision {
   decision: "allow" | "deny";
   decidedBy: "user" | "policy" | "timeout" | "abort";
   reason?: string;
+  /** How long the question stood open, in ms; left out: since it was put to the approver. */
+  askedForMs?: number;
 }
 
 /** A person's answer, and how to tell whoever gave it that it is recorded (or why it could not be). */

@@ -2,11 +2,28 @@
 
 import { abort, assistantText, partialText } from "../protocol/builders.js";
 import type { RequestError, StopReason, ToolDefinition } from "../protocol/payloads.js";
+import { unreachable } from "../result.js";
 import type { Context } from "./context.js";
 import { maxTurnsNotice } from "./engine-notes.js";
 import { type Commit, MergeQueue } from "./merge-queue.js";
 import type { ThinkingLevel } from "./ports.js";
-import { runTurn, type Try, type TurnDeps, type TurnOutcome } from "./turn.js";
+import { type Call, resumeTurn, runTurn, type Try, type TurnDeps, type TurnOutcome } from "./turn.js";
+
+/** What reaches a Task while it runs. Steering is taken at the next assembly of an input. */
+export interface Steering {
+  /** Records what waits, so that it is in the context. @returns false when there was nothing. */
+  take(): Promise<boolean>;
+  /** Takes nothing more from now on. @returns false when something waits: it has to be taken first. */
+  end(): boolean;
+}
+
+/** Where a Task goes on that waited for a person when its process ended. */
+export interface Resumption {
+  /** The calls of its last batch that nobody has decided, in call order. */
+  calls: readonly Call[];
+  /** Requests that the Task has committed. */
+  turns: number;
+}
 
 export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   sessionId: string;
@@ -22,6 +39,8 @@ export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   commit: Commit;
   /** Waits until `at` (ms since 1970) before the next try, or until the signal aborts. */
   waitToRetry(wait: { attempt: number; at: number; status: StopReason }, signal: AbortSignal): Promise<void>;
+  steering: Steering;
+  resumption?: Resumption;
   /** Why the signal aborted; stands in the `abort` event. */
   abortReason(): string | null;
 }
@@ -31,38 +50,60 @@ export interface TaskOutcome {
   error?: RequestError;
 }
 
+const FIRST: Try = { attempt: 1, wasEmpty: false };
+
 /** Runs one Task to its end. The last message of an interrupted one is `abort`. */
 export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
   const { emit } = new MergeQueue(deps.commit);
   const turnDeps: TurnDeps = { ...deps, emit };
   try {
-    let turns = 0;
-    let which: Try = { attempt: 1, wasEmpty: false };
-    for (;;) {
-      const outcome = await nextTurn(turnDeps, deps, turns, which);
-      switch (outcome.kind) {
-        case "committed":
-          if (!outcome.goesOn) return { status: "completed" };
-          turns += 1;
-          which = { attempt: 1, wasEmpty: false };
-          break;
-        case "limit":
-          return { status: "completed" };
-        case "failed": {
-          const { status, error, retry } = outcome;
-          if (retry === undefined) return error === undefined ? { status } : { status, error };
-          await deps.waitToRetry({ attempt: which.attempt, at: retry.at, status }, deps.signal);
-          which = { attempt: which.attempt + 1, wasEmpty: which.wasEmpty || retry.wasEmpty };
-          break;
-        }
-        case "interrupted":
-          await emit([abort(deps.clock.iso(), deps.abortReason())]);
-          return { status: "aborted" };
-      }
-    }
+    return await turnsOf(turnDeps, deps);
   } catch (error) {
     return deps.onFault(error);
   }
+}
+
+async function turnsOf(turnDeps: TurnDeps, deps: TaskDeps): Promise<TaskOutcome> {
+  const { resumption, steering } = deps;
+  let turns = resumption?.turns ?? 0;
+  let which: Try = FIRST;
+  // The Request whose calls waited was counted when it committed.
+  let outcome: TurnOutcome | { kind: "limit" } | undefined =
+    resumption === undefined ? undefined : await resumeTurn(turnDeps, resumption.calls);
+  if (outcome?.kind === "committed") outcome = undefined;
+  for (;;) {
+    outcome ??= await nextTurn(turnDeps, deps, turns, which);
+    switch (outcome.kind) {
+      case "committed":
+        turns += 1;
+        which = outcome.paused ? { ...FIRST, continues: true } : FIRST;
+        if (!outcome.goesOn && (isLimit(deps, turns) || !(await wasSteered(steering)))) return { status: "completed" };
+        break;
+      case "limit":
+        return { status: "completed" };
+      case "failed": {
+        const { status, error, retry } = outcome;
+        if (retry === undefined) return error === undefined ? { status } : { status, error };
+        await deps.waitToRetry({ attempt: which.attempt, at: retry.at, status }, deps.signal);
+        which = { ...which, attempt: which.attempt + 1, wasEmpty: which.wasEmpty || retry.wasEmpty };
+        break;
+      }
+      case "interrupted":
+        await turnDeps.emit([abort(deps.clock.iso(), deps.abortReason())]);
+        return { status: "aborted" };
+      default:
+        return unreachable(outcome);
+    }
+    outcome = undefined;
+  }
+}
+
+const isLimit = (deps: TaskDeps, turns: number): boolean => deps.maxTurns >= 0 && turns >= deps.maxTurns;
+
+/** At the end of a Task: what was accepted before it makes one more Request; after it nothing is accepted. */
+async function wasSteered(steering: Steering): Promise<boolean> {
+  while (!steering.end()) if (await steering.take()) return true;
+  return false;
 }
 
 async function nextTurn(
@@ -72,7 +113,7 @@ async function nextTurn(
   which: Try,
 ): Promise<TurnOutcome | { kind: "limit" }> {
   if (deps.signal.aborted) return { kind: "interrupted" };
-  if (deps.maxTurns >= 0 && turns >= deps.maxTurns) {
+  if (isLimit(deps, turns)) {
     const at = deps.clock.iso();
     const notice = maxTurnsNotice(deps.maxTurns);
     await turnDeps.emit([
@@ -83,6 +124,8 @@ async function nextTurn(
     ]);
     return { kind: "limit" };
   }
+  // A paused answer goes back as it is: nothing may come between it and what the provider adds.
+  if (which.continues !== true) await deps.steering.take();
   const request = {
     sessionId: deps.sessionId,
     systemPrompt: deps.systemPrompt,

@@ -21,7 +21,7 @@ import { type RetryPolicy, retryWait } from "./ladder.js";
 import type { Emit } from "./merge-queue.js";
 import type { Approver, Environment, LLMClient, LLMOutcome, LLMRequest, ToolExecution } from "./ports.js";
 
-type Call = OmniMessage<ToolCallPayload>;
+export type Call = OmniMessage<ToolCallPayload>;
 
 export interface TurnDeps {
   llm: LLMClient;
@@ -41,8 +41,8 @@ export interface TurnDeps {
 }
 
 export type TurnOutcome =
-  /** `goesOn`: the model waits for outputs, or only paused. */
-  | { kind: "committed"; goesOn: boolean }
+  /** `goesOn`: the model waits for outputs, or only `paused`. */
+  | { kind: "committed"; goesOn: boolean; paused: boolean }
   /** `retry`: when the next try may begin at the earliest, absent when none follows. */
   | { kind: "failed"; status: StopReason; error: RequestError | undefined; retry?: { at: number; wasEmpty: boolean } }
   | { kind: "interrupted" };
@@ -53,26 +53,56 @@ export interface Try {
   attempt: number;
   /** An earlier try ended well and said nothing: now that is taken for the answer. */
   wasEmpty: boolean;
+  /** The provider paused in its answer and goes on with it. */
+  continues?: true;
 }
 
 /** @throws only what `emit` rejects with, after everything it started has ended. */
 export async function runTurn(deps: TurnDeps, request: Omit<LLMRequest, "signal">, which: Try): Promise<TurnOutcome> {
+  return withLanes(deps, (approvals, tools) => steps(deps, request, which, approvals, tools));
+}
+
+/**
+ * Ends a turn whose Request committed in an earlier process and whose calls wait for a person.
+ * @param calls the undecided ones, in call order
+ * @throws as `runTurn`
+ */
+export async function resumeTurn(deps: TurnDeps, calls: readonly Call[]): Promise<TurnOutcome> {
+  return withLanes(deps, async (approvals, tools) => {
+    for (const call of calls) approvals.add(call);
+    approvals.close();
+    const isInterrupted = await settleBatch(deps.signal, approvals, tools);
+    return isInterrupted ? { kind: "interrupted" } : { kind: "committed", goesOn: true, paused: false };
+  });
+}
+
+async function withLanes(
+  deps: TurnDeps,
+  work: (approvals: Approvals, tools: ToolLane) => Promise<TurnOutcome>,
+): Promise<TurnOutcome> {
   const tools = new ToolLane(deps);
   const approvals = approveInOrder({
     ...deps,
     start: (call) => tools.start(call),
     deny: (call, decision, askedForMs) => answerDenied(deps, call, decision, askedForMs),
   });
-  // Looked at below; until then a failure must not count as unhandled.
+  // Looked at by the work; until then a failure must not count as unhandled.
   approvals.done.catch(() => {});
   try {
-    return await steps(deps, request, which, approvals, tools);
+    return await work(approvals, tools);
   } catch (error) {
     approvals.withdraw();
     tools.stop();
     await Promise.allSettled([approvals.done, tools.done()]);
     throw error;
   }
+}
+
+/** Waits for every decision and every output. @returns true when an interrupt closed them instead. */
+async function settleBatch(signal: AbortSignal, approvals: Approvals, tools: ToolLane): Promise<boolean> {
+  await unlessAborted(signal, Promise.all([approvals.done, approvals.done.then(() => tools.done())]));
+  if (signal.aborted) await settle(approvals, tools);
+  return signal.aborted;
 }
 
 async function steps(
@@ -120,13 +150,12 @@ async function steps(
     await emit(cutOff.map((call) => cutOffOutput(clock, call)));
     approvals.close();
   }
-  await unlessAborted(signal, Promise.all([approvals.done, approvals.done.then(() => tools.done())]));
-  if (signal.aborted) {
-    await settle(approvals, tools);
-    return { kind: "interrupted" };
-  }
+  if (await settleBatch(signal, approvals, tools)) return { kind: "interrupted" };
   const { status, error } = outcome;
-  if (status === "completed") return { kind: "committed", goesOn: calls > 0 || outcome.pause === true };
+  if (status === "completed") {
+    const paused = outcome.pause === true && calls === 0;
+    return { kind: "committed", goesOn: calls > 0 || paused, paused };
+  }
   return {
     kind: "failed",
     status,

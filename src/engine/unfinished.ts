@@ -16,20 +16,23 @@ import type {
   CompactionBeginPayload,
   CompactionEndPayload,
   RequestEndPayload,
+  RequestError,
   StopReason,
   TokenCounts,
+  ToolCallPayload,
 } from "../protocol/payloads.js";
 import { CALL_CUT_OFF, INTERRUPTED } from "./engine-notes.js";
 import { Opening } from "./opening.js";
 
 interface OwedCall {
+  message: OmniMessage<ToolCallPayload>;
   decided: boolean;
   answered: boolean;
   /** Cut off by an output limit: answered without a question, and only if its Request commits. */
   cutOff: boolean;
 }
 
-/** Folds records into what is unfinished. Memory: the ids of the last batch. */
+/** Folds records into what is unfinished. Memory: the calls of the last batch. */
 export class Unfinished {
   #requestOpen = false;
   #usageRecorded = false;
@@ -39,9 +42,8 @@ export class Unfinished {
   #taskOpen = false;
   /** An end that an interrupt gave is on record, and its `abort` is not. */
   #abortOwed = false;
-  /** The newest Request that has ended was too long for the provider. */
-  #wasTooLong = false;
   readonly #opening = new Opening();
+  #lastEnd: { status: StopReason; error?: RequestError } = { status: "completed" };
 
   push(record: OmniMessage): void {
     if (record.origin !== undefined && record.origin.length > 0) return;
@@ -64,10 +66,20 @@ export class Unfinished {
     return this.#hasTask || this.#compaction !== undefined || this.#abortOwed;
   }
 
+  /** How the last Request, or the Task as a whole, ended. */
+  get lastEnd(): { status: StopReason; error?: RequestError } {
+    return this.#lastEnd;
+  }
+
   /** True when nothing goes on but that somebody decides: no open Request, no tool that runs, a call undecided. */
   get awaitsDecisionOnly(): boolean {
     const owed = this.#owed();
     return !this.#requestOpen && owed.length > 0 && owed.every(([, call]) => !call.decided);
+  }
+
+  /** The calls that nobody has decided, in call order. */
+  get undecided(): OmniMessage<ToolCallPayload>[] {
+    return this.#owed().flatMap(([, call]) => (call.decided ? [] : [call.message]));
   }
 
   /**
@@ -126,7 +138,7 @@ export class Unfinished {
   #end({ status, retry_in_ms, error }: RequestEndPayload): void {
     this.#requestOpen = false;
     this.#abortOwed = status === "aborted";
-    this.#wasTooLong = error?.kind === "context_overflow";
+    this.#lastEnd = error === undefined ? { status } : { status, error };
     if (status !== "completed") for (const [id, call] of this.#calls) if (call.cutOff) this.#calls.delete(id);
     // A committed Request with calls goes on when their outputs are in; a failed one when it announced a retry.
     this.#taskOpen = status === "completed" ? this.#calls.size > 0 : retry_in_ms !== undefined;
@@ -136,11 +148,13 @@ export class Unfinished {
     this.#compaction = undefined;
     this.#abortOwed = status === "aborted";
     // The Request that was too long is tried once more.
-    if (status === "completed" && reason !== "manual" && this.#wasTooLong) this.#taskOpen = true;
+    if (status === "completed" && reason !== "manual" && this.#lastEnd.error?.kind === "context_overflow")
+      this.#taskOpen = true;
   }
 
   #closed(): void {
     this.#abortOwed = false;
+    this.#lastEnd = { status: "aborted" };
     this.#requestOpen = false;
     this.#taskOpen = false;
     this.#calls.clear();
@@ -154,10 +168,10 @@ export class Unfinished {
   #message(record: OmniMessage): void {
     if (isPayload(record, "tool_call")) {
       const { tool_call_id, stop_reason } = record.payload;
+      const cutOff = stop_reason === "malformed";
       // A call cut by an interruption or a failure is neither decided nor answered.
-      if (stop_reason === undefined) this.#calls.set(tool_call_id, { decided: false, answered: false, cutOff: false });
-      else if (stop_reason === "malformed") {
-        this.#calls.set(tool_call_id, { decided: true, answered: false, cutOff: true });
+      if (stop_reason === undefined || cutOff) {
+        this.#calls.set(tool_call_id, { message: record, decided: cutOff, answered: false, cutOff });
       }
     } else if (isPayload(record, "tool_call_output")) {
       this.#call(record.payload.tool_call_id, { answered: true });

@@ -10,10 +10,10 @@ import { omniMessage, tokenCounts, toolCallMessage } from "./contracts-protocol.
 
 // Empty too: a Session without a name does not exist, which is 404 and no fault of form.
 const id = z.string();
-const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
+export const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
 const natural = z.number().int().nonnegative();
 const EXAMPLE_ID = "session-2026-07-18-03-10-22-a1b2c3d4";
-const EXAMPLE_AT = "2026-07-18T03:10:22.041Z";
+export const EXAMPLE_AT = "2026-07-18T03:10:22.041Z";
 const approvalMode = z.enum(APPROVAL_MODES).meta({
   id: "ApprovalMode",
   description: "`always-ask`: every call waits for a person; `read-only`: those that may write do; `allow-all`: none.",
@@ -120,15 +120,15 @@ export const submitBody = z
     whenBusy: z
       .enum(["reject", "queue", "steer", "interrupt"])
       .optional()
-      .describe("What to do while the Session is busy. This version knows `reject`; the others answer `unsupported`."),
+      .describe(
+        "What to do while the Session is busy. `reject` (the default) refuses, `queue` runs it as the next Task, `steer` gives it to the running Task's model, `interrupt` aborts that Task and runs this one next.",
+      ),
   })
   .meta({ id: "SubmitTask", examples: [{ input: "Which files are here?" }] });
 
 export const decideBody = z
   .strictObject({ decision: z.enum(["allow", "deny"]), reason: z.string().max(10_000).optional() })
   .meta({ id: "Decide", examples: [{ decision: "deny", reason: "not in this directory" }] });
-
-export const abortBody = z.strictObject({ clearQueue: z.boolean().optional() }).meta({ id: "Abort" });
 
 /** A whole number in a query, where everything is text. */
 const whole = (min: number, max: number) =>
@@ -248,7 +248,11 @@ export const modelListSchema = z
   });
 
 export const acceptedSchema = z
-  .object({ taskId: id, queued: natural.describe("Tasks that wait, this one included; 0 when it has started.") })
+  .object({
+    taskId: id,
+    queued: natural.describe("Tasks that wait, this one included; 0 when it has started."),
+    steerId: id.optional().describe("When it was given to the running Task."),
+  })
   .meta({ id: "TaskAccepted", examples: [{ taskId: "task-d60047a269f8", queued: 0 }] });
 
 export const taskSchema = z

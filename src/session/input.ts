@@ -14,11 +14,14 @@ export interface InputLimits {
   documents: readonly string[];
 }
 
-/** @returns the Prompt's messages in order, one for each part. */
+/**
+ * @param limits left out for an input that was checked when it was accepted
+ * @returns the Prompt's messages in order, one for each part.
+ */
 export function promptMessages(
   input: Input,
   at: string,
-  limits: InputLimits,
+  limits?: InputLimits,
 ): Result<OmniMessage[], "images_not_supported" | "file_not_supported"> {
   if (typeof input === "string") return ok([userText(at, input)]);
   const messages: OmniMessage[] = [];
@@ -33,7 +36,7 @@ export function promptMessages(
 function partMessage(
   part: InputPart,
   at: string,
-  limits: InputLimits,
+  limits: InputLimits | undefined,
 ): Result<OmniMessage, "images_not_supported" | "file_not_supported"> {
   switch (part.type) {
     case "text":
@@ -44,7 +47,7 @@ function partMessage(
       const file = readDataUrl(part.dataUrl);
       if (file === undefined) return refuse("file_not_supported", `${part.fileName}: not a data URL`);
       if (file.mimeType.startsWith("image/")) return image(part.dataUrl, at, limits);
-      if (!limits.documents.includes(file.mimeType) && utf8Text(file.data) === undefined) {
+      if (limits?.documents.includes(file.mimeType) === false && utf8Text(file.data) === undefined) {
         const what = `${part.fileName} (${file.mimeType})`;
         return refuse("file_not_supported", `${what} is not text, and this Session's model takes no such documents`);
       }
@@ -60,6 +63,18 @@ function partMessage(
   }
 }
 
-function image(url: string, at: string, limits: InputLimits): Result<OmniMessage, "images_not_supported"> {
-  return limits.vision ? ok(imageUrl(at, url)) : refuse("images_not_supported", "this Session's model takes no images");
+function image(url: string, at: string, limits: InputLimits | undefined): Result<OmniMessage, "images_not_supported"> {
+  return limits?.vision === false
+    ? refuse("images_not_supported", "this Session's model takes no images")
+    : ok(imageUrl(at, url));
+}
+
+/** The messages of an input that was accepted before; `steer_id` stands in those of steering. */
+export function acceptedMessages(input: Input, at: string, steerId?: string): OmniMessage[] {
+  const messages = promptMessages(input, at);
+  if (!messages.ok) throw new Error(`an accepted input is refused: ${messages.message}`);
+  if (steerId === undefined) return messages.value;
+  return messages.value.map(
+    (message) => ({ ...message, payload: { ...message.payload, steer_id: steerId } }) as OmniMessage,
+  );
 }

@@ -11,7 +11,7 @@ import { PartialAggregator } from "../protocol/aggregate.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { isPartial, isPayload, isSessionMeta } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
-import type { SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
+import type { RequestEndPayload, SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
 
 /** The Trace as the journal uses it. `append` rejects when the records could not be written; then none of them was. */
 export interface RecordSink {
@@ -22,6 +22,8 @@ export interface JournalDeps {
   trace: RecordSink;
   channel: Channel;
   now: () => string;
+  /** Where the Task begins that an earlier process left running. */
+  turnsFrom?: number;
   /** Called for each message in the tick in which it is shown. */
   onShown(message: OmniMessage): void;
 }
@@ -34,6 +36,10 @@ export class Journal {
   /** Every `tool_call_id` of the Session, and those that were decided. */
   readonly callIds = new Set<string>();
   readonly decidedCalls = new Set<string>();
+  /** The steering that the model was given. */
+  readonly steerIds = new Set<string>();
+  /** Requests committed since the ordinal `turnsFrom`. */
+  turns = 0;
   /** Number of the Trace's records at this place. */
   records = 0;
   /** Ordinal of the record with which the current context begins. */
@@ -74,6 +80,8 @@ export class Journal {
     if (isPayload(record, "tool_call")) this.callIds.add(record.payload.tool_call_id);
     else if (isPayload(record, "approval_decision")) this.decidedCalls.add(record.payload.tool_call_id);
     else if (isPayload(record, "token_usage")) this.usage = record.payload.session;
+    else if (isPayload(record, "request_end")) this.#countTurn(record.payload);
+    else if ("steer_id" in record.payload) this.steerIds.add(String(record.payload.steer_id));
     else if (isSessionMeta(record)) {
       this.meta = record.payload;
       this.contextStart = this.records;
@@ -98,6 +106,10 @@ export class Journal {
     const records = this.unfinished.closing(this.#deps.now(), this.usage, ending);
     if (records.length > 0) await this.commit(records);
     return true;
+  }
+
+  #countTurn({ status }: RequestEndPayload): void {
+    if (status === "completed" && this.records >= (this.#deps.turnsFrom ?? 0)) this.turns += 1;
   }
 
   #show(batch: readonly OmniMessage[], lines: readonly string[]): void {

@@ -6,20 +6,20 @@ import { Channel } from "../channel/channel.js";
 import { documentTypes, type ModelCost } from "../llm/model-spec.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { classify } from "../protocol/validate.js";
-import { ok, type Result, refuse } from "../result.js";
+import { ok, refuse } from "../result.js";
 import { builtInTools } from "../tools/built-in-tools.js";
 import { createEnvironment } from "../tools/environment.js";
 import type { Trace } from "../trace/trace-store.js";
 import { Journal } from "./journal.js";
 import { faultOutcome, type SessionProcess } from "./process.js";
 import { Session } from "./session.js";
-import type { SessionDeps } from "./session-deps.js";
+import type { ClaimTask, SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import type { SessionView } from "./types.js";
 
 /** What the host of a Session answers it with. */
 export interface HostHooks {
-  claimTask(): Result<() => void, "too_many_tasks" | "shutting_down">;
+  claimTask: ClaimTask;
   onUpdated(record: SessionRecord, view: SessionView): void;
 }
 
@@ -55,6 +55,7 @@ export async function loadSession(
     trace,
     channel,
     now: () => clock.iso(),
+    ...(record.running === undefined ? {} : { turnsFrom: record.running.ordinal }),
     onShown: (message) => session?.onShown(message),
   });
   for await (const batch of trace.read()) {
@@ -89,19 +90,8 @@ export async function loadSession(
     onUpdated: hooks.onUpdated,
     onFault: (error) => faultOutcome(log, record.sessionId, error),
   });
-  if (position === undefined) await settle(process, journal, current);
+  if (position === undefined) await session.recover();
   return session;
-}
-
-/** A full disk must not hide the history: what cannot be written now is written before the next Prompt. */
-async function settle(process: SessionProcess, journal: Journal, record: SessionRecord): Promise<void> {
-  const { sessionId } = record;
-  try {
-    await process.records.write(record);
-    await journal.closeUnfinished("aborted", "server_restarted");
-  } catch (error) {
-    process.log.error({ err: error, sessionId }, "what a Session owes its record could not be written");
-  }
 }
 
 export function environmentOf(

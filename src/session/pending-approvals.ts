@@ -24,6 +24,10 @@ export interface PendingApprovalsDeps {
   asks(toolName: string): boolean;
   /** Whether this call has its decision on record already. */
   isDecided(toolCallId: string): boolean;
+  /** What the record says of the question that is open, also when an earlier process asked it. */
+  asked(): { toolCallId: string; requestedAt: string } | undefined;
+  /** Puts on record that a question is open. Never rejects. */
+  recordAsked(asked: { toolCallId: string; requestedAt: string }): Promise<void>;
   /** A question was opened: tell the readers. */
   onOpen(view: ApprovalView): void;
 }
@@ -85,19 +89,34 @@ export class PendingApprovals {
   }
 
   /** Resolves with the answer, the clock's denial, or a denial when `signal` withdraws the question. */
-  #ask(call: OmniMessage<ToolCallPayload>, signal: AbortSignal): Promise<Decision | Answer> {
+  async #ask(call: OmniMessage<ToolCallPayload>, signal: AbortSignal): Promise<Decision | Answer> {
+    const toolCallId = call.payload.tool_call_id;
+    const known = this.#deps.asked();
+    const requestedAt = known?.toolCallId === toolCallId ? known.requestedAt : this.#deps.clock.iso();
+    // On record before anyone sees it, so that it is the same after a restart.
+    if (known?.toolCallId !== toolCallId) await this.#deps.recordAsked({ toolCallId, requestedAt });
+    if (signal.aborted) return { decision: "deny", decidedBy: "abort" };
+    if (!this.#deps.asks(call.payload.name)) return { decision: "allow", decidedBy: "policy" };
+    return this.#openQuestion(call, requestedAt, signal);
+  }
+
+  #openQuestion(
+    call: OmniMessage<ToolCallPayload>,
+    requestedAt: string,
+    signal: AbortSignal,
+  ): Promise<Decision | Answer> {
     const { clock, timeoutMs, sessionId } = this.#deps;
+    const expiresAt = timeoutMs === undefined ? undefined : Date.parse(requestedAt) + timeoutMs;
     return new Promise((resolve) => {
       const onWithdraw = () => {
         if (!open.answered) open.resolve({ decision: "deny", decidedBy: "abort" });
       };
-      const askedAt = clock.now();
       const open: OpenApproval = {
         view: {
           sessionId,
           toolCall: call,
-          requestedAt: new Date(askedAt).toISOString(),
-          ...(timeoutMs === undefined ? {} : { expiresAt: new Date(askedAt + timeoutMs).toISOString() }),
+          requestedAt,
+          ...(expiresAt === undefined ? {} : { expiresAt: new Date(expiresAt).toISOString() }),
         },
         answered: false,
         resolve: (answer) => {
@@ -108,9 +127,10 @@ export class PendingApprovals {
         },
         cancelTimer: () => {},
       };
-      if (timeoutMs !== undefined) {
-        open.cancelTimer = clock.after(timeoutMs, () => {
-          if (!open.answered) open.resolve({ decision: "deny", decidedBy: "timeout" });
+      if (expiresAt !== undefined) {
+        open.cancelTimer = clock.after(Math.max(0, expiresAt - clock.now()), () => {
+          const askedForMs = clock.now() - Date.parse(requestedAt);
+          if (!open.answered) open.resolve({ decision: "deny", decidedBy: "timeout", askedForMs });
         });
       }
       signal.addEventListener("abort", onWithdraw, { once: true });

@@ -1,23 +1,48 @@
 // The Task that has a Session: from the moment a prompt claims it until its end.
 
-import type { Clock } from "../clock.js";
-import type { Approver, Environment, LLMClient, ThinkingLevel } from "../engine/ports.js";
-import { runTask, type TaskDeps, type TaskOutcome } from "../engine/run.js";
+import { type Resumption, runTask, type TaskDeps, type TaskOutcome } from "../engine/run.js";
 import type { Journal } from "./journal.js";
 
 export type AbortReason = "user" | "shutdown" | "session_deleted";
 
+export type RunDeps = Omit<
+  TaskDeps,
+  | "fragments"
+  | "context"
+  | "commit"
+  | "systemPrompt"
+  | "tools"
+  | "sessionUsage"
+  | "isCallIdTaken"
+  | "signal"
+  | "abortReason"
+> & { journal: Journal };
+
 export class RunningTask {
   readonly taskId: string;
+  readonly release: () => void;
+  /** Resolves when the Session is free again and its record tells so. */
+  readonly ended: Promise<void>;
   readonly #stop = new AbortController();
+  readonly #accepting = new Set<Promise<void>>();
   #reason: AbortReason | null = null;
+  #takesSteering = true;
+  #end: () => void = () => {};
   /** False while its Prompt is being recorded: the Session is taken, and nothing of the Task is shown yet. */
   started = false;
-  /** Resolves when the Session is free again. */
-  ended: Promise<void> = Promise.resolve();
 
-  constructor(taskId: string) {
+  /** @param release gives back the process's place for a Task */
+  constructor(taskId: string, release: () => void) {
     this.taskId = taskId;
+    this.release = release;
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+  }
+
+  /** True while steering that is accepted makes one more Request. */
+  get takesSteering(): boolean {
+    return this.started && this.#takesSteering && !this.#stop.signal.aborted;
   }
 
   /** Interrupts. The first reason stands. */
@@ -26,25 +51,45 @@ export class RunningTask {
     this.#stop.abort();
   }
 
+  /** The Session is free again. */
+  end(): void {
+    this.#end();
+  }
+
+  /** Holds the Task from ending while something is being accepted into it. The returned function lets go. */
+  accept(): () => void {
+    let letGo: () => void = () => {};
+    const accepting = new Promise<void>((resolve) => {
+      letGo = resolve;
+    });
+    this.#accepting.add(accepting);
+    return () => {
+      this.#accepting.delete(accepting);
+      letGo();
+    };
+  }
+
+  get isAccepting(): boolean {
+    return this.#accepting.size > 0;
+  }
+
+  /** Resolves when what is being accepted is accepted or refused. */
+  async accepted(): Promise<void> {
+    while (this.#accepting.size > 0) await Promise.all(this.#accepting);
+  }
+
+  /** From here on steering is refused. */
+  endSteering(): void {
+    this.#takesSteering = false;
+  }
+
   /** Runs the engine over the Session's journal. Never rejects. */
-  async run(deps: {
-    sessionId: string;
-    journal: Journal;
-    llm: LLMClient;
-    environment: Environment;
-    clock: Clock;
-    approver: Approver;
-    thinkingLevel: ThinkingLevel;
-    maxTurns: number;
-    retry: TaskDeps["retry"];
-    waitToRetry: TaskDeps["waitToRetry"];
-    onProgress: TaskDeps["onProgress"];
-    onFault(error: unknown): TaskOutcome;
-  }): Promise<TaskOutcome> {
+  async run(deps: RunDeps, resumption?: Resumption): Promise<TaskOutcome> {
     const { journal } = deps;
     try {
       return await runTask({
         ...deps,
+        ...(resumption === undefined ? {} : { resumption }),
         fragments: journal.fragments,
         context: journal.context,
         commit: journal.commit,
@@ -56,7 +101,8 @@ export class RunningTask {
         abortReason: () => this.#reason,
       });
     } catch (error) {
-      return deps.onFault(error);
+      const { status, error: told } = deps.onFault(error);
+      return told === undefined ? { status } : { status, error: told };
     }
   }
 }

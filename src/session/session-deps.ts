@@ -13,6 +13,14 @@ import type { Journal } from "./journal.js";
 import type { SessionRecord } from "./session-record.js";
 import type { SessionView } from "./types.js";
 
+/** Takes one of the process's places for running Tasks, or says why not. The function in it gives the place back. */
+export interface ClaimTask {
+  /** `whenFree` is called once, later, when the cap was reached and a place may have become free. */
+  (options?: { whenFree?: () => void }): Result<() => void, "too_many_tasks" | "shutting_down">;
+  /** A Task that had its place before the restart: no cap holds it up. */
+  (options: { force: true }): { ok: true; value: () => void };
+}
+
 /** What a Session needs of the process that hosts it. */
 export interface SessionDeps {
   clock: Clock;
@@ -29,8 +37,7 @@ export interface SessionDeps {
   retry: RetryPolicy;
   /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
   costOf(usage: TokenCounts): number | undefined;
-  /** Takes one of the process's places for running Tasks, or says why not. The function gives it back. */
-  claimTask(): Result<() => void, "too_many_tasks" | "shutting_down">;
+  claimTask: ClaimTask;
   /** Saves the record. Failures are reported by the host, not thrown, when `mayFail`. */
   saveRecord(record: SessionRecord): Promise<void>;
   onUpdated(record: SessionRecord, view: SessionView): void;

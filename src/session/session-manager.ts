@@ -7,6 +7,7 @@ import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
 import { createSession } from "./create.js";
+import { newestFirst, readCursor, writeCursor } from "./list-cursor.js";
 import { type ChannelPosition, type HostHooks, loadSession } from "./load.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { SessionProcess } from "./process.js";
@@ -14,10 +15,13 @@ import { removeWorkspace } from "./remove.js";
 import type { Session } from "./session.js";
 import { recordFromMeta, type SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
+import { TaskPlaces } from "./task-places.js";
 import type { CreateSession, Owner, SessionHost, SessionRefusal, SessionView } from "./types.js";
 
 /** How long a deleted Session's Task may take to end before its files go all the same. */
 const REMOVE_GRACE_MS = 3_000;
+/** Sessions that are loaded at once at start. */
+const RECOVER_CONCURRENCY = 16;
 /** Idle Sessions that stay in memory; above it the least recently used ones are unloaded. */
 const KEPT_IN_MEMORY = 500;
 /** A Session that was asked for less than this ago is in use: whoever found it may not have called it yet. */
@@ -41,14 +45,16 @@ export async function createSessionManager(process: SessionProcess): Promise<Ses
     const record = records[index] ?? (await rebuildRecord(process, id));
     if (record !== undefined) entries.set(id, { record, usedAt: 0 });
   }
-  return new SessionManager(process, entries);
+  const manager = new SessionManager(process, entries);
+  await manager.recover();
+  return manager;
 }
 
 export class SessionManager implements SessionHost {
   readonly #process: SessionProcess;
   readonly #entries: Map<string, Entry>;
   readonly #events: OwnerEvents;
-  #runningTasks = 0;
+  readonly #places: TaskPlaces;
   /** Sessions that are being made and not among the entries yet. */
   #creating = 0;
   #draining = false;
@@ -56,7 +62,26 @@ export class SessionManager implements SessionHost {
   constructor(process: SessionProcess, entries: Map<string, Entry>) {
     this.#process = process;
     this.#entries = entries;
+    this.#places = new TaskPlaces(process.maxTasks);
     this.#events = new OwnerEvents({ heartbeat: process.heartbeat, onStat: process.onChannelStat });
+  }
+
+  /** Loads the Sessions whose work an earlier process left: what waited goes on, the rest is closed on record. */
+  async recover(): Promise<void> {
+    const open = [...this.#entries.values()].filter(
+      ({ record }) => record.running !== undefined || record.queue?.length,
+    );
+    const work = async (): Promise<void> => {
+      for (let entry = open.pop(); entry !== undefined; entry = open.pop()) {
+        const { sessionId } = entry.record;
+        try {
+          await this.#load(entry, this.#process.traces.open(sessionId));
+        } catch (error) {
+          this.#process.log.error({ err: error, sessionId }, "a Session could not be recovered");
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: RECOVER_CONCURRENCY }, work));
   }
 
   get draining(): boolean {
@@ -72,7 +97,7 @@ export class SessionManager implements SessionHost {
       inMemory += 1;
       pendingApprovals += session.approvals().length;
     }
-    return { sessions: this.#entries.size, inMemory, running: this.#runningTasks, pendingApprovals };
+    return { sessions: this.#entries.size, inMemory, running: this.#places.taken, pendingApprovals };
   }
 
   async create(request: CreateSession, owner: Owner): Promise<Result<Session, SessionRefusal>> {
@@ -180,6 +205,7 @@ export class SessionManager implements SessionHost {
    */
   async drain(retryMs: number): Promise<void> {
     this.#draining = true;
+    this.#places.close();
     const farewell = toLine({ type: "shutdown", retryMs });
     this.#events.end(farewell);
     const sessions = [...this.#entries.values()].flatMap(({ session }) => (session === undefined ? [] : [session]));
@@ -209,19 +235,7 @@ export class SessionManager implements SessionHost {
 
   #hooks(entry: Entry): HostHooks {
     return {
-      claimTask: () => {
-        if (this.#draining) return refuse("shutting_down", "the server is shutting down");
-        const { maxTasks } = this.#process;
-        if (maxTasks !== undefined && this.#runningTasks >= maxTasks) {
-          return refuse("too_many_tasks", `${maxTasks} Tasks are running`);
-        }
-        this.#runningTasks += 1;
-        let given = true;
-        return ok(() => {
-          if (given) this.#runningTasks -= 1;
-          given = false;
-        });
-      },
+      claimTask: this.#places.claim,
       onUpdated: (record, view) => {
         entry.record = record;
         if (this.#entries.get(record.sessionId) === entry) this.#events.updated(record.owner, view);
@@ -273,24 +287,4 @@ async function rebuildRecord(process: SessionProcess, sessionId: string): Promis
 async function firstOf<T>(batches: AsyncIterable<readonly T[]>): Promise<T | undefined> {
   for await (const batch of batches) return batch[0];
   return undefined;
-}
-
-type Position = Pick<SessionRecord, "lastActiveAt" | "sessionId">;
-
-function newestFirst(a: Position, b: Position): number {
-  if (a.lastActiveAt !== b.lastActiveAt) return a.lastActiveAt < b.lastActiveAt ? 1 : -1;
-  return a.sessionId < b.sessionId ? 1 : a.sessionId > b.sessionId ? -1 : 0;
-}
-
-const writeCursor = ({ lastActiveAt, sessionId }: Position): string =>
-  Buffer.from(JSON.stringify([lastActiveAt, sessionId])).toString("base64url");
-
-function readCursor(cursor: string): Position | undefined {
-  try {
-    const [lastActiveAt, sessionId] = JSON.parse(Buffer.from(cursor, "base64url").toString()) as unknown[];
-    return typeof lastActiveAt === "string" && typeof sessionId === "string" ? { lastActiveAt, sessionId } : undefined;
-  } catch {
-    // Whatever it was, it was not ours.
-    return undefined;
-  }
 }

@@ -13,6 +13,7 @@ import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "..
 import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
+import { ledgerFields } from "./task-ledger.js";
 import { APPROVAL_MODES } from "./types.js";
 
 const RECORD_FILE = "session.json";
@@ -44,6 +45,7 @@ export const sessionRecordSchema = z.looseObject({
   lastActiveAt: time,
   archived: z.boolean().catch(false),
   parentSessionId: z.string().optional().catch(undefined),
+  ...ledgerFields,
   /** The last epoch of the Session's Channel; the next one is larger. */
   epoch: z.number().int().nonnegative().catch(0),
   /** Cumulative, children's included. */

@@ -17,7 +17,7 @@ export function recordView(record: SessionRecord): SessionView {
     lastActiveAt: record.lastActiveAt,
     archived: record.archived,
     pendingApprovals: 0,
-    queued: 0,
+    queued: record.queue?.filter(({ kind }) => kind === "task").length ?? 0,
     usage: record.usage,
     ...(record.parentSessionId === undefined ? {} : { parentSessionId: record.parentSessionId }),
   };

@@ -3,8 +3,6 @@
 
 import type { Readable } from "node:stream";
 import type { Sink, Snapshot, Subscription } from "../channel/subscription.js";
-import type { LLMClient, ThinkingLevel } from "../engine/ports.js";
-import type { TaskDeps, TaskOutcome } from "../engine/run.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
@@ -12,22 +10,24 @@ import { readHistory } from "./history.js";
 import type { Journal } from "./journal.js";
 import type { ChannelPosition } from "./load.js";
 import { PendingApprovals } from "./pending-approvals.js";
-import { type ReadyModel, recordPrompt } from "./record-prompt.js";
-import { type AbortReason, RunningTask } from "./running-task.js";
+import type { AbortReason } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
 import { asksAbout, takeBack } from "./settings.js";
-import { TaskLog } from "./task-log.js";
-import { endTag, type RetryView, taskStateEvent } from "./task-state.js";
+import { TaskLedger } from "./task-ledger.js";
+import { TaskRunner } from "./task-runner.js";
+import { endTag, taskStateEvent } from "./task-state.js";
 import type {
   ApprovalView,
+  Assigned,
   ClientDecision,
   HistoryPage,
   HistoryQuery,
   HostedSession,
   Input,
   PatchSession,
+  QueueItem,
   SessionRefusal,
   SessionView,
   SubmitOptions,
@@ -38,11 +38,10 @@ export class Session implements HostedSession {
   readonly id: string;
   readonly #deps: SessionDeps;
   readonly #journal: Journal;
-  readonly #tasks = new TaskLog();
+  readonly #ledger: TaskLedger;
+  readonly #runner: TaskRunner;
   readonly #approvals: PendingApprovals;
   #record: SessionRecord;
-  #task: RunningTask | undefined;
-  #retry: RetryView | undefined;
   #removed = false;
 
   constructor(record: SessionRecord, deps: SessionDeps) {
@@ -50,22 +49,42 @@ export class Session implements HostedSession {
     this.#record = record;
     this.#deps = deps;
     this.#journal = deps.journal;
+    this.#ledger = new TaskLedger(record);
     this.#approvals = new PendingApprovals({
       sessionId: record.sessionId,
       clock: deps.clock,
       timeoutMs: deps.approvalTimeoutMs,
       asks: (toolName) => asksAbout(toolName, this.#record.approvalMode, deps.environment),
       isDecided: (toolCallId) => deps.journal.decidedCalls.has(toolCallId),
+      asked: () => this.#ledger.running?.asked,
+      recordAsked: async (asked) => {
+        this.#ledger.asked(asked);
+        await this.#save().catch(deps.onFault);
+      },
       onOpen: (view) => {
         this.#announceState();
         deps.channel.announce(toLine({ type: "approval_request", ...view }));
       },
     });
+    this.#runner = new TaskRunner({
+      session: deps,
+      ledger: this.#ledger,
+      approvals: this.#approvals,
+      record: () => this.#record,
+      save: () => this.#save(),
+      touch: () => this.#touch(),
+      announce: (endedTaskId) => this.#announceState(endedTaskId),
+    });
+  }
+
+  /** After a restart, before anyone sees the Session. Never rejects. */
+  recover(): Promise<void> {
+    return this.#runner.recover();
   }
 
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
-    return this.#task === undefined && this.#deps.channel.subscribers === 0;
+    return this.#runner.isIdle && this.#deps.channel.subscribers === 0;
   }
 
   get record(): SessionRecord {
@@ -75,8 +94,9 @@ export class Session implements HostedSession {
   view(): SessionView {
     return {
       ...recordView(this.#record),
-      state: this.#task?.started === true ? "running" : "idle",
+      state: this.#runner.state,
       pendingApprovals: this.#approvals.views.length,
+      queued: this.#ledger.queued,
       usage: this.#usage(),
     };
   }
@@ -86,7 +106,7 @@ export class Session implements HostedSession {
     const before = this.#record;
     this.#record = { ...before, ...change };
     try {
-      await this.#deps.saveRecord(this.#record);
+      await this.#save();
     } catch (error) {
       this.#record = takeBack(this.#record, change, before);
       return refuse("storage_failed", `the Session's record could not be written: ${reasonOf(error)}`);
@@ -98,35 +118,32 @@ export class Session implements HostedSession {
     return ok(view);
   }
 
-  async submit(
-    input: Input,
-    options: SubmitOptions,
-  ): Promise<Result<{ taskId: string; queued: number }, SessionRefusal>> {
-    if (this.#removed) return refuse("session_not_found", "the Session was deleted");
-    if (options.whenBusy !== undefined && options.whenBusy !== "reject") {
-      return refuse("unsupported", `whenBusy "${options.whenBusy}" is not supported yet`);
-    }
-    if (this.#task !== undefined) return refuse("task_in_progress", `Task ${this.#task.taskId} is running`);
-    const claim = this.#deps.claimTask();
-    if (!claim.ok) return claim;
-    // From here to the end of the Task the Session is taken: a second prompt, whatever it awaits, finds it so.
-    const task = new RunningTask(`task-${this.#deps.newId()}`);
-    this.#task = task;
-    const release = () => {
-      this.#task = undefined;
-      claim.value();
-    };
-    const prepared = await recordPrompt(input, this.#record.workspace, this.#deps);
-    if (!prepared.ok) {
-      release();
-      return prepared;
-    }
-    this.#begin(task, prepared.value, options, release);
-    return ok({ taskId: task.taskId, queued: 0 });
+  submit(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {
+    return this.#runner.submit(input, options);
+  }
+
+  steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>> {
+    return this.#runner.steer(input);
   }
 
   task(taskId: string): TaskView | undefined {
-    return this.#tasks.get(taskId);
+    return this.#ledger.view(taskId);
+  }
+
+  holds(itemId: string): boolean {
+    return this.#ledger.holds(itemId) || this.#journal.steerIds.has(itemId);
+  }
+
+  queue(): QueueItem[] {
+    return this.#ledger.items;
+  }
+
+  recall(itemId: string): Promise<Result<QueueItem, SessionRefusal>> {
+    return this.#runner.intake.recall(itemId);
+  }
+
+  retryNow(): boolean {
+    return this.#runner.wait.skip();
   }
 
   approvals(): ApprovalView[] {
@@ -137,19 +154,18 @@ export class Session implements HostedSession {
     return this.#approvals.decide(toolCallId, decision);
   }
 
-  abort(_options: { clearQueue?: boolean } = {}): boolean {
-    return this.stop("user");
+  abort({ clearQueue = false }: { clearQueue?: boolean } = {}): Promise<Result<boolean, SessionRefusal>> {
+    return this.#runner.abort(clearQueue);
   }
 
   /** Interrupts the running Task. @returns false when there is none. The first reason stands. */
   stop(reason: AbortReason): boolean {
-    this.#task?.stop(reason);
-    return this.#task !== undefined;
+    return this.#runner.stop(reason);
   }
 
   /** Resolves when the running Task, if any, has ended. */
-  async settled(): Promise<void> {
-    await this.#task?.ended;
+  settled(): Promise<void> {
+    return this.#runner.settled();
   }
 
   /** True while the Task waits for a person and for nothing else is being done. */
@@ -160,6 +176,7 @@ export class Session implements HostedSession {
   /** Deleted: refuses everything from now on, and interrupts. */
   remove(): void {
     this.#removed = true;
+    this.#runner.close();
     this.stop("session_deleted");
   }
 
@@ -171,6 +188,7 @@ export class Session implements HostedSession {
   /** Leaves memory. Only for an idle Session. @returns where its Channel stands, for when it comes back. */
   unload(): ChannelPosition {
     this.#removed = true;
+    this.#runner.close();
     void this.#deps.trace.close().catch(this.#deps.onFault);
     const [epoch, lastSeq] = this.#deps.channel.headId.split("-").map(Number) as [number, number];
     return { epoch, lastSeq };
@@ -199,57 +217,11 @@ export class Session implements HostedSession {
     if (this.#approvals.settled(message.payload.tool_call_id)) this.#announceState();
   };
 
-  /** One tick: the Prompt is recorded, the Task is shown, whoever asked may open a stream before its first message. */
-  #begin(task: RunningTask, ready: ReadyModel, options: SubmitOptions, release: () => void): void {
-    task.started = true;
-    this.#tasks.started(task.taskId, this.#deps.clock.iso());
-    this.#touch();
-    this.#announceState();
-    task.ended = this.#run(task, ready.llm, options.thinkingLevel).then((outcome) => {
-      this.#finish(task, outcome, release);
-    });
-    options.onAssigned?.({ taskId: task.taskId, queued: 0 });
-  }
-
-  async #run(task: RunningTask, llm: LLMClient, thinkingLevel: ThinkingLevel | undefined): Promise<TaskOutcome> {
-    // Whoever opens a stream in `onAssigned` does so before the first message.
-    await Promise.resolve();
-    const { channel, defaultMaxTurns } = this.#deps;
-    const outcome = await task.run({
-      ...this.#deps,
-      sessionId: this.id,
-      llm,
-      approver: this.#approvals.approver,
-      thinkingLevel: thinkingLevel ?? this.#record.thinkingLevel,
-      maxTurns: this.#record.maxTurns ?? defaultMaxTurns,
-      waitToRetry: this.#waitToRetry,
-      onProgress: (progress) => channel.announce(toLine({ type: "tool_progress", ...progress })),
-    });
-    try {
-      // Nothing is open after a Task that ended as it should. A fault may have left something.
-      await this.#journal.closeUnfinished("failed");
-    } catch {
-      // The disk refuses, which the outcome says already: it is closed before the next Prompt.
-    }
-    return outcome;
-  }
-
-  readonly #waitToRetry: TaskDeps["waitToRetry"] = async ({ attempt, at, status }, signal) => {
-    const { clock } = this.#deps;
-    this.#retry = { attempt, retryAt: new Date(at).toISOString(), status };
-    this.#announceState();
-    await clock.sleep(Math.max(0, at - clock.now()), signal);
-    this.#retry = undefined;
-    this.#announceState();
-  };
-
-  #finish(task: RunningTask, outcome: TaskOutcome, release: () => void): void {
-    this.#approvals.clear();
-    this.#tasks.ended(task.taskId, this.#deps.clock.iso(), outcome.status, outcome.error);
-    release();
-    this.#touch();
-    this.#announceState(task.taskId);
-    if (!this.#removed) void this.#deps.saveRecord(this.#record).catch(this.#deps.onFault);
+  /** Writes the record as it is now. A deleted Session has none. */
+  async #save(): Promise<void> {
+    if (this.#removed) return;
+    this.#record = { ...this.#record, ...this.#ledger.fields };
+    await this.#deps.saveRecord(this.#record);
   }
 
   #usage(): SessionView["usage"] {
@@ -263,14 +235,14 @@ export class Session implements HostedSession {
   }
 
   #taskState(endedTaskId?: string): string {
-    const running = this.#task?.started === true ? this.#task.taskId : undefined;
     return taskStateEvent({
-      state: running === undefined ? "idle" : "running",
-      taskId: running,
+      state: this.#runner.state,
+      taskId: this.#runner.taskId,
+      queued: this.#ledger.queued,
       pendingApprovals: this.#approvals.views.length,
       records: this.#journal.records,
-      retry: this.#retry,
-      ended: endedTaskId === undefined ? undefined : this.#tasks.get(endedTaskId),
+      retry: this.#runner.wait.view,
+      ended: endedTaskId === undefined ? undefined : this.#ledger.view(endedTaskId),
     });
   }
 
@@ -283,7 +255,7 @@ export class Session implements HostedSession {
   }
 
   #snapshot(untilTask: string | undefined): Snapshot {
-    const over = untilTask !== undefined && this.#tasks.get(untilTask)?.state === "ended";
+    const over = untilTask !== undefined && this.#ledger.view(untilTask)?.state === "ended";
     if (over) return { events: [this.#taskState(untilTask)], over };
     const requests = this.#approvals.views.map((view) => toLine({ type: "approval_request", ...view }));
     return { events: [this.#taskState(), ...requests] };

@@ -16,6 +16,8 @@ export interface RetryView {
 export interface TaskStateFacts {
   state: SessionState;
   taskId: string | undefined;
+  /** Tasks that wait. */
+  queued: number;
   pendingApprovals: number;
   records: number;
   retry: RetryView | undefined;
@@ -25,12 +27,12 @@ export interface TaskStateFacts {
 
 /** @returns the event as one line of JSON. */
 export function taskStateEvent(facts: TaskStateFacts): string {
-  const { state, taskId, pendingApprovals, records, retry, ended } = facts;
+  const { state, taskId, queued, pendingApprovals, records, retry, ended } = facts;
   return toLine({
     type: "task_state",
     state,
     ...(taskId === undefined ? {} : { taskId }),
-    queued: 0,
+    queued,
     pendingApprovals,
     records,
     ...(retry === undefined ? {} : { retry }),

@@ -68,6 +68,23 @@ export interface TaskView {
   endedAt?: string;
 }
 
+/** What waits in a Session: a Task to come, or steering that the model has not been given. */
+export interface QueueItem {
+  /** The `taskId` or the `steerId`. */
+  itemId: string;
+  kind: "task" | "steer";
+  input: Input;
+  createdAt: string;
+}
+
+/** What a prompt became. `queued`: the number of Tasks that wait, this one included; 0 when it has started. */
+export interface Assigned {
+  taskId: string;
+  queued: number;
+  /** When it was delivered into a running Task. */
+  steerId?: string;
+}
+
 export interface ApprovalView {
   sessionId: string;
   toolCall: OmniMessage<ToolCallPayload>;
@@ -104,7 +121,9 @@ export type SessionRefusal =
   | "approval_already_decided"
   | "images_not_supported"
   | "file_not_supported"
-  | "unsupported"
+  | "too_many_queued"
+  | "not_running"
+  | "not_pending"
   | "too_many_sessions"
   | "too_many_tasks"
   | "storage_failed"
@@ -129,7 +148,10 @@ export interface HistoryQuery {
 export interface SubmitOptions {
   thinkingLevel?: ThinkingLevel;
   whenBusy?: "reject" | "queue" | "steer" | "interrupt";
-  onAssigned?: (task: { taskId: string; queued: number }) => void;
+  /** Called before anything is recorded of what it will become. A rejection ends it: nothing is recorded then. */
+  beforeRecorded?: (assigned: Assigned) => Promise<void>;
+  /** Called in the tick in which it is on record, before any message of its Task. */
+  onAssigned?: (assigned: Assigned) => void;
 }
 
 /** One Session in memory, as the transport uses it. */
@@ -138,16 +160,26 @@ export interface HostedSession {
   view(): SessionView;
   patch(change: PatchSession): Promise<Result<SessionView, SessionRefusal>>;
   /**
-   * Starts a Task. Resolves once its Prompt is recorded. `onAssigned` is called in the same tick in which the Task
-   * takes the Session, before any of its messages: a stream opened in it misses none of them.
+   * Starts a Task, or does with it what `whenBusy` says. Resolves once the Prompt or the item that waits is recorded.
+   * A stream opened in `onAssigned` misses no message of the Task.
    */
-  submit(input: Input, options: SubmitOptions): Promise<Result<{ taskId: string; queued: number }, SessionRefusal>>;
+  submit(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>>;
+  /** Gives the running Task's model a further user message. Resolves once it is recorded that it waits. */
+  steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>>;
   task(taskId: string): TaskView | undefined;
+  /** True for a Task or steering that was ever recorded here (ended Tasks as far as they are remembered). */
+  holds(itemId: string): boolean;
+  /** What waits, the oldest first. */
+  queue(): QueueItem[];
+  /** Takes back what waits. Resolves once that is recorded. */
+  recall(itemId: string): Promise<Result<QueueItem, SessionRefusal>>;
+  /** Ends the wait for a further try at once. @returns false when there was none. */
+  retryNow(): boolean;
   approvals(): ApprovalView[];
   /** Resolves once the decision is in the Trace. */
   decide(toolCallId: string, decision: ClientDecision): Promise<Result<void, SessionRefusal>>;
-  /** @returns false when nothing was running. */
-  abort(options: { clearQueue?: boolean }): boolean;
+  /** Interrupts what runs; what waits goes too with `clearQueue`. @returns false when nothing was running. */
+  abort(options: { clearQueue?: boolean }): Promise<Result<boolean, SessionRefusal>>;
   history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>>;
   /** The Trace as stored, byte for byte, all its files in order. */
   openTrace(): Readable;

@@ -26,7 +26,7 @@ describe("the one shape of errors", () => {
   test("endpoints of later versions do not exist yet", async () => {
     const server = await startServer();
     const id = await makeSession(server);
-    for (const path of ["fork", "compact", "retry-now", "steer", "queue"]) {
+    for (const path of ["fork", "compact"]) {
       expect([path, (await call(server, "POST", `/api/sessions/${id}/${path}`, {})).status]).toEqual([path, 404]);
     }
   });

@@ -134,6 +134,8 @@ export interface Harness {
   context: Context;
   unfinished: Unfinished;
   abort(): void;
+  /** Says something into the running Task. */
+  steer(text: string): void;
   /** Runs a Task for a Prompt, and checks what came of it. */
   run(prompt: string): Promise<TaskOutcome>;
   /** Resolves when a message that fits has been shown. */
@@ -159,6 +161,7 @@ export function harness(options: {
   const unfinished = new Unfinished();
   const fragments = new PartialAggregator();
   const callIds = new Set<string>();
+  const steering: string[] = [];
   let usage = emptyTokenCounts();
   let stop = new AbortController();
   let waiting: { fits: (message: OmniMessage) => boolean; resolve: (message: OmniMessage) => void }[] = [];
@@ -195,6 +198,7 @@ export function harness(options: {
     context,
     unfinished,
     abort: () => stop.abort(),
+    steer: (text) => steering.push(text),
     shown: (fits) => {
       const found = stream.find(fits);
       return found === undefined ? new Promise((resolve) => waiting.push({ fits, resolve })) : Promise.resolve(found);
@@ -215,6 +219,14 @@ export function harness(options: {
         waitToRetry: async (wait, signal) => {
           options.waits?.push(wait);
           await clock.sleep(Math.max(0, wait.at - clock.now()), signal);
+        },
+        steering: {
+          take: async () => {
+            const texts = steering.splice(0);
+            for (const text of texts) keep(userText(now(), text, `steer-${text}`));
+            return texts.length > 0;
+          },
+          end: () => steering.length === 0,
         },
         onProgress: () => {},
         signal: stop.signal,

@@ -236,12 +236,33 @@ export class MemorySession implements HostedSession {
     return ok(undefined);
   }
 
-  abort(): boolean {
+  async abort(): ReturnType<HostedSession["abort"]> {
     const task = this.#running();
-    if (task === undefined) return false;
+    if (task === undefined) return ok(false);
     this.#pending = undefined;
     this.#end(task, "aborted");
-    return true;
+    return ok(true);
+  }
+
+  async steer(): ReturnType<HostedSession["steer"]> {
+    const task = this.#running();
+    return task === undefined ? refuse("not_running", "nothing is running") : ok({ steerId: "steer-1" });
+  }
+
+  holds(itemId: string): boolean {
+    return this.#tasks.has(itemId);
+  }
+
+  queue(): [] {
+    return [];
+  }
+
+  async recall(itemId: string): ReturnType<HostedSession["recall"]> {
+    return refuse("not_pending", `nothing waits under ${itemId}`);
+  }
+
+  retryNow(): boolean {
+    return false;
   }
 
   async history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>> {

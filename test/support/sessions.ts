@@ -37,7 +37,7 @@ export interface HostOptions {
 
 export const tempDir = (): string => {
   const dir = mkdtempSync(join(tmpdir(), "omnid-test-"));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
   return dir;
 };
 

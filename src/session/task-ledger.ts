@@ -1,0 +1,238 @@
+// What a Session has promised and how it went: the Task that runs, the Tasks and the steering that wait, how the last
+// ones ended. Plain data, kept in the Session record, so that a 202 survives the process. Each change happens in one
+// tick: of a start and a recall, of a delivery and a recall, exactly one finds the item.
+
+import { z } from "zod";
+import { THINKING_LEVELS } from "../engine/ports.js";
+import { type RequestError, requestErrorSchema, type StopReason, stopReasonSchema } from "../protocol/payloads.js";
+import type { Input, QueueItem, TaskView } from "./types.js";
+
+/** Ended Tasks that are remembered: in memory, and across restarts. */
+const KEPT = 1000;
+const KEPT_ON_RECORD = 32;
+/** What may wait at once: items, and characters of their JSON. */
+const MAX_ITEMS = 256;
+const MAX_QUEUE_CHARS = 32 * 1024 * 1024;
+
+const inputSchema = z.union([
+  z.string(),
+  z.array(
+    z.discriminatedUnion("type", [
+      z.object({ type: z.literal("text"), text: z.string() }),
+      z.object({ type: z.literal("image_url"), imageUrl: z.string() }),
+      z.object({ type: z.literal("file"), fileName: z.string(), dataUrl: z.string() }),
+    ]),
+  ),
+]);
+
+const waitingSchema = z.looseObject({
+  itemId: z.string(),
+  kind: z.enum(["task", "steer"]),
+  input: inputSchema,
+  createdAt: z.string(),
+  thinkingLevel: z.enum(THINKING_LEVELS).optional(),
+  /** The Task that a steering message is for. Another never gets it. */
+  taskId: z.string().optional(),
+});
+export type Waiting = z.infer<typeof waitingSchema>;
+
+const runningSchema = z.looseObject({
+  taskId: z.string(),
+  startedAt: z.string(),
+  /** The ordinal that the Prompt's first record gets: what tells whether it was recorded. */
+  ordinal: z.number().int().nonnegative(),
+  thinkingLevel: z.enum(THINKING_LEVELS).optional(),
+  /** Where it came from, when it had waited: it waits again if its Prompt was not recorded. */
+  item: waitingSchema.optional(),
+  /** The approval that is open, and since when (ISO 8601). */
+  asked: z.object({ toolCallId: z.string(), requestedAt: z.string() }).optional(),
+});
+export type Running = z.infer<typeof runningSchema>;
+
+const endedSchema = z.looseObject({
+  taskId: z.string(),
+  state: z.literal("ended"),
+  status: stopReasonSchema,
+  error: requestErrorSchema.optional(),
+  startedAt: z.string().optional(),
+  endedAt: z.string(),
+});
+export type Ended = z.infer<typeof endedSchema>;
+
+/** A broken entry is dropped by itself: the others are promises too. */
+const listOf = <T>(item: z.ZodType<T>) =>
+  z
+    .array(z.unknown())
+    .catch([])
+    .transform((entries) => entries.flatMap((entry) => item.safeParse(entry).data ?? []));
+
+/** The ledger in a Session record. */
+export const ledgerFields = {
+  running: runningSchema.optional().catch(undefined),
+  queue: listOf(waitingSchema).optional(),
+  ended: listOf(endedSchema).optional(),
+};
+
+export interface LedgerFields {
+  running?: Running | undefined;
+  queue?: Waiting[] | undefined;
+  ended?: Ended[] | undefined;
+}
+
+export class TaskLedger {
+  #running: Running | undefined;
+  #waiting: Waiting[];
+  readonly #ended = new Map<string, Ended>();
+
+  constructor(saved: LedgerFields) {
+    this.#running = saved.running;
+    this.#waiting = saved.queue ?? [];
+    for (const task of saved.ended ?? []) this.#ended.set(task.taskId, task);
+  }
+
+  /** What goes into the Session record. */
+  get fields(): LedgerFields {
+    return {
+      running: this.#running,
+      queue: this.#waiting.length === 0 ? undefined : [...this.#waiting],
+      ended: this.#ended.size === 0 ? undefined : [...this.#ended.values()].slice(-KEPT_ON_RECORD),
+    };
+  }
+
+  get running(): Running | undefined {
+    return this.#running;
+  }
+
+  /** Tasks that wait. */
+  get queued(): number {
+    return this.#waiting.filter(({ kind }) => kind === "task").length;
+  }
+
+  /** What waits, the oldest first. */
+  get items(): QueueItem[] {
+    return this.#waiting
+      .map(viewOf)
+      .sort((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
+  }
+
+  /** True when one more item of this input fits what may wait at once. */
+  hasRoomFor(input: Input): boolean {
+    if (this.#waiting.length === 0) return true;
+    const chars = this.#waiting.reduce((sum, item) => sum + sizeOf(item.input), sizeOf(input));
+    return this.#waiting.length < MAX_ITEMS && chars <= MAX_QUEUE_CHARS;
+  }
+
+  view(taskId: string): TaskView | undefined {
+    if (this.#running?.taskId === taskId) return { taskId, state: "running", startedAt: this.#running.startedAt };
+    if (this.#waiting.some((item) => item.kind === "task" && item.itemId === taskId))
+      return { taskId, state: "queued" };
+    return this.#ended.get(taskId);
+  }
+
+  /** True for a Task that is remembered, and for steering that waits. */
+  holds(itemId: string): boolean {
+    return this.view(itemId) !== undefined || this.#waiting.some((item) => item.itemId === itemId);
+  }
+
+  add(item: Waiting, where: "last" | "first" = "last"): void {
+    if (where === "first") this.#waiting.unshift(item);
+    else this.#waiting.push(item);
+  }
+
+  /** Takes an item out. @returns undefined when it does not wait (any more). */
+  remove(itemId: string): Waiting | undefined {
+    const item = this.#waiting.find((each) => each.itemId === itemId);
+    if (item !== undefined) this.#waiting = this.#waiting.filter((each) => each !== item);
+    return item;
+  }
+
+  /** Takes an item back: a Task of that id is over without having run. @returns undefined when it does not wait. */
+  recall(itemId: string, at: string): Waiting | undefined {
+    const item = this.remove(itemId);
+    if (item?.kind === "task") this.end(itemId, at, "aborted");
+    return item;
+  }
+
+  /** Undoes a recall that could not be recorded. */
+  unrecall(item: Waiting): void {
+    this.#ended.delete(item.itemId);
+    this.putBack([item]);
+  }
+
+  /** Takes back everything. */
+  clear(at: string): Waiting[] {
+    return [...this.#waiting].flatMap((item) => this.recall(item.itemId, at) ?? []);
+  }
+
+  /** Forgets steering that the Trace says was delivered: the process ended before the record told so. */
+  dropDelivered(steerIds: ReadonlySet<string>): void {
+    this.#waiting = this.#waiting.filter((item) => !steerIds.has(item.itemId));
+  }
+
+  /** The Task that would start next. */
+  get next(): Waiting | undefined {
+    return this.#waiting.find(({ kind }) => kind === "task");
+  }
+
+  hasSteering(taskId: string): boolean {
+    return this.#waiting.some((item) => item.kind === "steer" && item.taskId === taskId);
+  }
+
+  /** Takes out the steering for a Task, in the order in which it came. */
+  takeSteering(taskId: string): Waiting[] {
+    const items = this.#waiting.filter((item) => item.kind === "steer" && item.taskId === taskId);
+    if (items.length > 0) this.#waiting = this.#waiting.filter((item) => !items.includes(item));
+    return items;
+  }
+
+  /** Puts items back where they came from, in front. */
+  putBack(items: readonly Waiting[]): void {
+    this.#waiting = [...items, ...this.#waiting];
+  }
+
+  begin(running: Running): void {
+    this.#running = running;
+  }
+
+  /** The open approval of the running Task. */
+  asked(asked: Running["asked"]): void {
+    if (this.#running !== undefined) this.#running = { ...this.#running, asked };
+  }
+
+  /** The running Task did not come about: nothing of it was recorded. */
+  unbegin(): void {
+    const item = this.#running?.item;
+    this.#running = undefined;
+    if (item !== undefined) this.putBack([item]);
+  }
+
+  /** A Task is over: it ran, or was taken back before. */
+  end(taskId: string, endedAt: string, status: StopReason, error?: RequestError): void {
+    const startedAt = this.#running?.taskId === taskId ? this.#running.startedAt : undefined;
+    if (this.#running?.taskId === taskId) this.#running = undefined;
+    this.#ended.set(taskId, {
+      taskId,
+      state: "ended",
+      status,
+      ...(error === undefined ? {} : { error }),
+      ...(startedAt === undefined ? {} : { startedAt }),
+      endedAt,
+    });
+    const oldest = this.#ended.keys().next().value;
+    if (this.#ended.size > KEPT && oldest !== undefined) this.#ended.delete(oldest);
+  }
+}
+
+/** An item as a client sees it. */
+export function viewOf({ itemId, kind, input, createdAt }: Waiting): QueueItem {
+  return { itemId, kind, input, createdAt };
+}
+
+const sizeOf = (input: Input): number =>
+  typeof input === "string"
+    ? input.length
+    : input.reduce(
+        (sum, part) =>
+          sum + (part.type === "text" ? part.text : part.type === "file" ? part.dataUrl : part.imageUrl).length,
+        0,
+      );

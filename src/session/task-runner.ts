@@ -1,0 +1,299 @@
+// What runs in a Session, one Task at a time, and what waits for it. The ledger says what was promised; here it comes
+// about: a Task takes the Session in one tick, steering reaches it at its next Request, what waits starts when it ends.
+//
+// "On record" means: in the Trace (a Prompt, delivered steering) or in the Session record (all else). A Task goes from
+// the queue into the Trace in two writes; the ordinal written first tells a restart whether the second was done.
+
+import type { ThinkingLevel } from "../engine/ports.js";
+import type { Resumption, TaskDeps, TaskOutcome } from "../engine/run.js";
+import { toLine } from "../protocol/message.js";
+import { ok, type Result, refuse } from "../result.js";
+import type { PendingApprovals } from "./pending-approvals.js";
+import { checkPrompt, clientForAccepted } from "./prepare-prompt.js";
+import { Recalled, recordStart } from "./record-start.js";
+import { RetryWait } from "./retry-wait.js";
+import { type AbortReason, RunningTask } from "./running-task.js";
+import type { SessionDeps } from "./session-deps.js";
+import type { SessionRecord } from "./session-record.js";
+import { steeringOf } from "./steering.js";
+import { TaskIntake } from "./task-intake.js";
+import type { Running, TaskLedger, Waiting } from "./task-ledger.js";
+import type { Assigned, Input, SessionRefusal, SessionState, SubmitOptions } from "./types.js";
+
+/** After this long a Task that waits is tried again whose Prompt could not be recorded. */
+const STORAGE_RETRY_MS = 5_000;
+
+export interface TaskRunnerDeps {
+  session: SessionDeps;
+  ledger: TaskLedger;
+  approvals: PendingApprovals;
+  record(): SessionRecord;
+  /** Writes the Session record, the ledger in it. Rejects when it cannot be written. */
+  save(): Promise<void>;
+  /** Something happened in the Session: its last activity is now. */
+  touch(): void;
+  /** Tells the readers how things stand; `endedTaskId` is over at this place. */
+  announce(endedTaskId?: string): void;
+}
+
+type Refused = Extract<Result<never, SessionRefusal>, { ok: false }>;
+
+export class TaskRunner {
+  readonly #deps: TaskRunnerDeps;
+  readonly #ledger: TaskLedger;
+  /** The wait for a further try of a Request. */
+  readonly wait: RetryWait;
+  /** What a client gives while the Session is busy. */
+  readonly intake: TaskIntake;
+  #task: RunningTask | undefined;
+  #closed = false;
+  #cancelPump: () => void = () => {};
+
+  constructor(deps: TaskRunnerDeps) {
+    this.#deps = deps;
+    this.#ledger = deps.ledger;
+    this.wait = new RetryWait(deps.session.clock, () => deps.announce());
+    this.intake = new TaskIntake(deps, this.#whenFree);
+  }
+
+  get state(): SessionState {
+    return this.#task?.started === true ? "running" : "idle";
+  }
+
+  /** The Task that readers see running. */
+  get taskId(): string | undefined {
+    return this.#task?.started === true ? this.#task.taskId : undefined;
+  }
+
+  /** True while nothing runs, starts or waits. */
+  get isIdle(): boolean {
+    return this.#task === undefined && this.#ledger.queued === 0;
+  }
+
+  async submit(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {
+    if (this.#closed) return refuse("session_not_found", "the Session was deleted");
+    const busy = this.#task;
+    if (busy === undefined) return this.#start(input, options);
+    switch (options.whenBusy) {
+      case "steer": {
+        if (!busy.takesSteering) return this.intake.enqueue(input, options, "last");
+        const steered = await this.intake.steer(busy, input, options);
+        return steered.ok ? ok({ taskId: busy.taskId, steerId: steered.value.steerId, queued: 0 }) : steered;
+      }
+      case "queue":
+        return this.intake.enqueue(input, options, "last");
+      case "interrupt": {
+        const queued = await this.intake.enqueue(input, options, "first");
+        if (queued.ok && this.#task === busy) this.stop("user");
+        return queued;
+      }
+      default:
+        return refuse("task_in_progress", `Task ${busy.taskId} is running`);
+    }
+  }
+
+  async steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>> {
+    if (this.#task?.takesSteering !== true) return refuse("not_running", "no Task is running that takes steering");
+    return this.intake.steer(this.#task, input, {});
+  }
+
+  async abort(clearQueue: boolean): Promise<Result<boolean, SessionRefusal>> {
+    const cleared = clearQueue ? this.intake.clear() : undefined;
+    const wasRunning = this.stop("user");
+    return (await cleared) ?? ok(wasRunning);
+  }
+
+  /** Interrupts the running Task. @returns false when there is none. The first reason stands. */
+  stop(reason: AbortReason): boolean {
+    this.#task?.stop(reason);
+    return this.#task !== undefined;
+  }
+
+  /** Resolves when the running Task, if any, has ended. */
+  async settled(): Promise<void> {
+    await this.#task?.ended;
+  }
+
+  /** Starts nothing any more. */
+  close(): void {
+    this.#closed = true;
+    this.#cancelPump();
+  }
+
+  /**
+   * After a restart: the Task that only waited for a person goes on, every other one is closed on record, what waits
+   * starts. Called once, before anyone else. A disk that refuses is reported; what is owed is written later.
+   */
+  async recover(): Promise<void> {
+    const { session } = this.#deps;
+    const { journal } = session;
+    const running = this.#ledger.running;
+    this.#ledger.dropDelivered(journal.steerIds);
+    if (running !== undefined && journal.records <= running.ordinal) this.#ledger.unbegin();
+    else if (running !== undefined && this.#waitsOn()) this.#resume(running);
+    else {
+      const wasOpen = journal.unfinished.isOpen;
+      try {
+        await journal.closeUnfinished("aborted", "server_restarted");
+      } catch (error) {
+        session.onFault(error);
+      }
+      const { status, error } = journal.unfinished.lastEnd;
+      if (running !== undefined) {
+        this.#ledger.end(running.taskId, this.#now(), wasOpen ? "aborted" : status, wasOpen ? undefined : error);
+      }
+    }
+    await this.#deps.save().catch(session.onFault);
+    this.#pump();
+  }
+
+  /** A child ends with its parent, also when it only waits. */
+  #waitsOn(): boolean {
+    const isChild = this.#deps.record().parentSessionId !== undefined;
+    return !isChild && this.#deps.session.journal.unfinished.awaitsDecisionOnly;
+  }
+
+  #resume(running: Running): void {
+    const { session } = this.#deps;
+    const { journal } = session;
+    // It had its place before; a cap does not take it away.
+    const task = this.#take(running.taskId, session.claimTask({ force: true }));
+    const resumption = { calls: journal.unfinished.undecided, turns: journal.turns };
+    task.started = true;
+    void clientForAccepted(this.#deps.record().workspace, session).then((llm) =>
+      this.#run(task, llm, running.thinkingLevel, resumption),
+    );
+  }
+
+  async #start(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {
+    const { session } = this.#deps;
+    const claim = session.claimTask();
+    if (!claim.ok) return claim;
+    // From here to the end of the Task the Session is taken: a second prompt, whatever it awaits, finds it so.
+    const task = this.#take(`task-${session.newId()}`, claim);
+    const assigned: Assigned = { taskId: task.taskId, queued: 0 };
+    const client = await checkPrompt(input, this.#deps.record().workspace, session);
+    const failure = client.ok ? await this.#recordPrompt(task, input, options, assigned) : client;
+    if (!client.ok || failure !== undefined) {
+      this.#free(task);
+      return failure as Refused;
+    }
+    this.#begin(task, client.value, options.thinkingLevel);
+    options.onAssigned?.(assigned);
+    return ok(assigned);
+  }
+
+  async #recordPrompt(
+    task: RunningTask,
+    input: Input,
+    options: SubmitOptions,
+    assigned: Assigned,
+  ): Promise<Refused | undefined> {
+    try {
+      await options.beforeRecorded?.(assigned);
+      await recordStart(this.#deps, { taskId: task.taskId, input, thinkingLevel: options.thinkingLevel });
+    } catch (error) {
+      this.#ledger.unbegin();
+      return refuse("storage_failed", `the Prompt could not be recorded: ${reasonOf(error)}`);
+    }
+    return this.#closed ? refuse("session_not_found", "the Session was deleted") : undefined;
+  }
+
+  /** One tick: the Prompt is recorded, the Task is shown, whoever asked may open a stream before its first message. */
+  #begin(task: RunningTask, llm: TaskDeps["llm"], thinkingLevel: ThinkingLevel | undefined): void {
+    task.started = true;
+    this.#deps.touch();
+    this.#deps.announce();
+    void this.#run(task, llm, thinkingLevel);
+  }
+
+  async #run(
+    task: RunningTask,
+    llm: TaskDeps["llm"],
+    thinkingLevel: ThinkingLevel | undefined,
+    resumption?: Resumption,
+  ): Promise<void> {
+    // Whoever opens a stream in `onAssigned` does so before the first message.
+    await Promise.resolve();
+    const { session, approvals, record } = this.#deps;
+    const deps = {
+      ...session,
+      sessionId: record().sessionId,
+      llm,
+      approver: approvals.approver,
+      thinkingLevel: thinkingLevel ?? record().thinkingLevel,
+      maxTurns: record().maxTurns ?? session.defaultMaxTurns,
+      waitToRetry: this.wait.wait,
+      steering: steeringOf(task, this.#deps),
+      onProgress: (progress: object) => session.channel.announce(toLine({ type: "tool_progress", ...progress })),
+    };
+    const outcome = await task.run(deps, resumption);
+    try {
+      // Nothing is open after a Task that ended as it should. A fault may have left something.
+      await session.journal.closeUnfinished("failed");
+    } catch {
+      // The disk refuses, which the outcome says already: it is closed before the next Prompt.
+    }
+    await this.#finish(task, outcome);
+  }
+
+  async #finish(task: RunningTask, outcome: TaskOutcome): Promise<void> {
+    this.#deps.approvals.clear();
+    this.#ledger.end(task.taskId, this.#now(), outcome.status, outcome.error);
+    this.#task = undefined;
+    task.release();
+    this.#deps.touch();
+    this.#deps.announce(task.taskId);
+    this.#pump();
+    if (!this.#closed) await this.#deps.save().catch(this.#deps.session.onFault);
+    task.end();
+  }
+
+  readonly #whenFree = (): void => this.#pump();
+
+  /** Starts what waits, when the Session is free and the process has a place. */
+  #pump(): void {
+    this.#cancelPump();
+    const item = this.#ledger.next;
+    if (this.#closed || this.#task !== undefined || item === undefined || !this.intake.isAccepted(item)) return;
+    const claim = this.#deps.session.claimTask({ whenFree: this.#whenFree });
+    if (claim.ok) void this.#startWaiting(this.#take(item.itemId, claim), item);
+  }
+
+  async #startWaiting(task: RunningTask, item: Waiting): Promise<void> {
+    const { session, record } = this.#deps;
+    try {
+      const llm = await clientForAccepted(record().workspace, session);
+      await recordStart(this.#deps, { ...item, taskId: task.taskId, item });
+      if (!this.#closed) return this.#begin(task, llm, item.thinkingLevel);
+      this.#free(task);
+    } catch (error) {
+      if (error instanceof Recalled) return this.#free(task);
+      session.onFault(error);
+      this.#ledger.unbegin();
+      void this.#deps.save().catch(() => {}); // Reported above: it is the same disk.
+      this.#free(task, STORAGE_RETRY_MS);
+    }
+  }
+
+  #take(taskId: string, claim: { value: () => void }): RunningTask {
+    const task = new RunningTask(taskId, claim.value);
+    this.#task = task;
+    return task;
+  }
+
+  /** Gives the Session back: the Task did not come about. */
+  #free(task: RunningTask, pumpInMs = 0): void {
+    this.#task = undefined;
+    task.release();
+    task.end();
+    if (pumpInMs === 0) this.#pump();
+    else this.#cancelPump = this.#deps.session.clock.after(pumpInMs, () => this.#pump());
+  }
+
+  #now(): string {
+    return this.#deps.session.clock.iso();
+  }
+}
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
