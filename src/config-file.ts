@@ -2,7 +2,9 @@
 // a setting that is misspelt would otherwise be silently off.
 
 import { z } from "zod";
+import { COMPACTION_PROMPT } from "./engine/engine-notes.js";
 import { PROTOCOLS } from "./llm/model-spec.js";
+import { compactionModeSchema } from "./protocol/payloads.js";
 
 const name = z.string().min(1);
 const dollars = z.number().nonnegative();
@@ -59,12 +61,13 @@ export const configFileSchema = z.strictObject({
   maxTurns: limit.default(-1),
   compaction: z
     .strictObject({
-      maxContextLength: count.optional(),
-      maxSessionTurns: limit.optional(),
-      mode: z.enum(["summarize", "discard"]).optional(),
-      prompt: z.string().min(1).optional(),
+      /** Tokens. -1 also keeps a context that the provider finds too long. */
+      maxContextLength: limit.default(256_000),
+      maxSessionTurns: limit.default(-1),
+      mode: compactionModeSchema.default("summarize"),
+      prompt: z.string().trim().min(1).default(COMPACTION_PROMPT),
     })
-    .default({}),
+    .prefault({}),
   mcpServers: z.record(z.string(), mcpServerSchema).default({}),
 });
 

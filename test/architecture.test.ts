@@ -56,7 +56,7 @@ const ALLOWED: Record<string, string[]> = {
   tools: ["protocol", "engine"],
   trace: ["protocol", "engine"],
   session: ["protocol", "engine", "llm", "tools", "trace", "channel"],
-  "config-file": ["llm", "engine", "session"],
+  "config-file": ["llm", "engine", "session", "protocol"],
   "model-registry": ["llm", "engine", "session", "config-file"],
   config: ["config-file", "model-registry", "session"],
   http: ["protocol", "engine", "session", "channel", "config", "config-file", "model-registry", "routes", "llm"],

@@ -149,6 +149,18 @@ describe("tokens", () => {
 });
 
 describe("the file", () => {
+  test("says nothing of compaction: 256,000 tokens, any number of turns, a summary", () => {
+    const { compaction } = configOf({});
+    expect(compaction).toMatchObject({ maxContextLength: 256_000, maxSessionTurns: -1, mode: "summarize" });
+    expect(compaction.prompt).toContain("summary");
+  });
+
+  test("F21: compaction by length can be switched off, and no length is 0", () => {
+    const of = (compaction: object) => problemsIn({ compaction });
+    expect(of({ maxContextLength: -1, maxSessionTurns: 3, mode: "discard", prompt: "Sum up." })).toEqual([]);
+    expect(of({ maxContextLength: 0, prompt: " " })).toHaveLength(2);
+  });
+
   test("each problem comes with its path", () => {
     const problems = problemsIn({
       models: [
