@@ -3,6 +3,7 @@
 import type { App, RouteContext } from "../src/http/context.js";
 import { sessionParams } from "../src/http/contracts.js";
 import {
+  emptyBody,
   queueItemParams,
   queueItemSchema,
   queueSchema,
@@ -11,7 +12,7 @@ import {
   steeredSchema,
 } from "../src/http/contracts-queue.js";
 import { orThrow } from "../src/http/errors.js";
-import { answers, answersToChange } from "../src/http/openapi.js";
+import { answers, answersToChange, optionalBody } from "../src/http/openapi.js";
 import { findSession } from "./find-session.js";
 
 export function queueRoutes(app: App, { host }: RouteContext): void {
@@ -89,6 +90,8 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       summary: "End the wait for a further try",
       description: "It uses up no try.",
       params: sessionParams,
+      body: emptyBody,
+      ...optionalBody,
       ...answersToChange({ 200: skippedSchema.describe("Whether there was a wait") }, "session_not_found"),
     },
     handler: async (request) => ({

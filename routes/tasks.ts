@@ -5,7 +5,7 @@ import type { z } from "zod";
 import type { App, RouteContext } from "../src/http/context.js";
 import { acceptedSchema, sessionParams, submitBody, taskParams, taskSchema } from "../src/http/contracts.js";
 import { submitHeaders } from "../src/http/contracts-headers.js";
-import { abortBody } from "../src/http/contracts-queue.js";
+import { abortBody, emptyBody } from "../src/http/contracts-queue.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { type First, idempotencyKey } from "../src/http/idempotency.js";
@@ -104,6 +104,36 @@ export function taskRoutes(app: App, context: RouteContext): void {
       const session = await findSession(host, request.params.id, request.owner);
       const wasRunning = orThrow(await session.abort(request.body));
       return reply.code(wasRunning ? 202 : 204).send();
+    },
+  });
+
+  app.route({
+    method: "POST",
+    url: "/api/sessions/:id/compact",
+    config: { bodyIsOptional: true },
+    schema: {
+      operationId: "compactSession",
+      tags: ["Tasks"],
+      summary: "Put a summary in place of the conversation",
+      description:
+        "For the model; the history keeps all. The state is `compacting` meanwhile; an abort ends it, and then the old context stays.",
+      params: sessionParams,
+      body: emptyBody,
+      ...optionalBody,
+      ...answersToChange(
+        { 202: noContent("It has begun") },
+        "session_not_found",
+        "nothing_to_compact",
+        "task_in_progress",
+        "model_unavailable",
+        "too_many_tasks",
+        "storage_failed",
+      ),
+    },
+    handler: async (request, reply) => {
+      const session = await findSession(host, request.params.id, request.owner);
+      orThrow(await session.compact());
+      return reply.code(202).send();
     },
   });
 }

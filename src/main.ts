@@ -119,6 +119,7 @@ export async function hostSessions(
     systemPrompt: config.systemPrompt,
     maxTurns: config.maxTurns,
     retry: config.retry,
+    compaction: config.compaction,
     replay: { maxEvents: config.replayEvents, maxBytes: config.replayBytes },
     approvalTimeoutMs: config.approvalTimeoutMs,
     allowOutside: config.allowOutside,

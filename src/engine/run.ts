@@ -3,6 +3,8 @@
 import { abort, assistantText, partialText } from "../protocol/builders.js";
 import type { RequestError, StopReason, ToolDefinition } from "../protocol/payloads.js";
 import { unreachable } from "../result.js";
+import { AutoCompaction } from "./auto-compaction.js";
+import type { CompactionDeps } from "./compaction.js";
 import type { Context } from "./context.js";
 import { maxTurnsNotice } from "./engine-notes.js";
 import { type Commit, MergeQueue } from "./merge-queue.js";
@@ -40,6 +42,7 @@ export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   /** Waits until `at` (ms since 1970) before the next try, or until the signal aborts. */
   waitToRetry(wait: { attempt: number; at: number; status: StopReason }, signal: AbortSignal): Promise<void>;
   steering: Steering;
+  compaction: Pick<CompactionDeps, "settings" | "contextWindow" | "record" | "onCompacting" | "onFailed">;
   resumption?: Resumption;
   /** Why the signal aborted; stands in the `abort` event. */
   abortReason(): string | null;
@@ -51,6 +54,7 @@ export interface TaskOutcome {
 }
 
 const FIRST: Try = { attempt: 1, wasEmpty: false };
+const ABORTED: TaskOutcome = { status: "aborted" };
 
 /** Runs one Task to its end. The last message of an interrupted one is `abort`. */
 export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
@@ -65,37 +69,56 @@ export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
 
 async function turnsOf(turnDeps: TurnDeps, deps: TaskDeps): Promise<TaskOutcome> {
   const { resumption, steering } = deps;
+  const compaction = new AutoCompaction({ ...deps, ...deps.compaction, emit: turnDeps.emit });
   let turns = resumption?.turns ?? 0;
   let which: Try = FIRST;
-  // The Request whose calls waited was counted when it committed.
   let outcome: TurnOutcome | { kind: "limit" } | undefined =
     resumption === undefined ? undefined : await resumeTurn(turnDeps, resumption.calls);
-  if (outcome?.kind === "committed") outcome = undefined;
+  // The Request whose calls waited was counted when it committed.
+  if (outcome?.kind === "committed") turns -= 1;
   for (;;) {
     outcome ??= await nextTurn(turnDeps, deps, turns, which);
     switch (outcome.kind) {
       case "committed":
         turns += 1;
         which = outcome.paused ? { ...FIRST, continues: true } : FIRST;
+        if (!outcome.paused && (await compaction.afterTurn()) === "aborted") return ABORTED;
         if (!outcome.goesOn && (isLimit(deps, turns) || !(await wasSteered(steering)))) return { status: "completed" };
         break;
       case "limit":
         return { status: "completed" };
       case "failed": {
-        const { status, error, retry } = outcome;
-        if (retry === undefined) return error === undefined ? { status } : { status, error };
-        await deps.waitToRetry({ attempt: which.attempt, at: retry.at, status }, deps.signal);
-        which = { ...which, attempt: which.attempt + 1, wasEmpty: which.wasEmpty || retry.wasEmpty };
+        const again = await afterFailure(deps, compaction, outcome, which);
+        if ("status" in again) return again;
+        which = again;
         break;
       }
       case "interrupted":
         await turnDeps.emit([abort(deps.clock.iso(), deps.abortReason())]);
-        return { status: "aborted" };
+        return ABORTED;
       default:
         return unreachable(outcome);
     }
     outcome = undefined;
   }
+}
+
+/** @returns the next try, once its time has come, or how the Task ended. */
+async function afterFailure(
+  deps: TaskDeps,
+  compaction: AutoCompaction,
+  { status, error, retry }: Extract<TurnOutcome, { kind: "failed" }>,
+  which: Try,
+): Promise<Try | TaskOutcome> {
+  const attempt = which.attempt + 1;
+  if (retry !== undefined) {
+    await deps.waitToRetry({ attempt: which.attempt, at: retry.at, status }, deps.signal);
+    return { ...which, attempt, wasEmpty: which.wasEmpty || retry.wasEmpty };
+  }
+  const compacted = error?.kind === "context_overflow" ? await compaction.afterOverflow() : "nothing";
+  if (compacted === "aborted") return ABORTED;
+  if (compacted === "completed") return { attempt, wasEmpty: which.wasEmpty };
+  return error === undefined ? { status } : { status, error };
 }
 
 const isLimit = (deps: TaskDeps, turns: number): boolean => deps.maxTurns >= 0 && turns >= deps.maxTurns;

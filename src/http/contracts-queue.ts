@@ -7,6 +7,9 @@ const id = z.string();
 
 export const queueItemParams = z.object({ id, itemId: id });
 
+/** A body that says nothing, for a call without fields. */
+export const emptyBody = z.strictObject({}).meta({ id: "Empty" });
+
 export const abortBody = z
   .strictObject({ clearQueue: z.boolean().optional().describe("What waits is taken back too.") })
   .meta({ id: "Abort" });

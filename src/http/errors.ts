@@ -20,6 +20,7 @@ const STATUS = {
   method_not_allowed: 405,
   request_timeout: 408,
   task_in_progress: 409,
+  nothing_to_compact: 409,
   model_unavailable: 409,
   workspace_missing: 409,
   not_running: 409,

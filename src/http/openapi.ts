@@ -29,6 +29,7 @@ const MEANING: Record<ErrorCode, string> = {
   request_timeout: "The request took too long to arrive.",
   task_in_progress: "The Session is busy, and nothing of this was stored.",
   not_running: "No Task is running that takes steering.",
+  nothing_to_compact: "No Request of the current context was answered, so there is nothing to summarise.",
   model_unavailable: "The Session's model cannot be used now.",
   workspace_missing: "The Session's Workspace is gone.",
   approval_already_decided: "Somebody else decided first.",

@@ -8,20 +8,26 @@ import { INTERRUPTED } from "../engine/engine-notes.js";
 import type { Commit } from "../engine/merge-queue.js";
 import { Unfinished } from "../engine/unfinished.js";
 import { PartialAggregator } from "../protocol/aggregate.js";
-import { emptyTokenCounts } from "../protocol/builders.js";
+import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { isPartial, isPayload, isSessionMeta } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import type { RequestEndPayload, SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
 
-/** The Trace as the journal uses it. `append` rejects when the records could not be written; then none of them was. */
+/** The Trace as the journal uses it. Both reject when the records could not be written; then none of them was. */
 export interface RecordSink {
   append(lines: readonly string[]): Promise<void>;
+  /** Begins a new file with these records, the first of them a `session_meta`. */
+  rotate(firstLines: readonly string[]): Promise<void>;
 }
 
 export interface JournalDeps {
   trace: RecordSink;
   channel: Channel;
   now: () => string;
+  /** The Session's, for the `session_meta` of a context that begins. */
+  thinkingLevel: () => string;
+  /** Called when a new context's first records went to the Trace together with what was shown just now. */
+  onUnshown(): void;
   /** Where the Task begins that an earlier process left running. */
   turnsFrom?: number;
   /** Called for each message in the tick in which it is shown. */
@@ -46,6 +52,7 @@ export class Journal {
   contextStart = 0;
   usage: TokenCounts = emptyTokenCounts();
   meta: SessionMetaPayload | undefined;
+  #rotation: Promise<void> | undefined;
 
   constructor(deps: JournalDeps) {
     this.#deps = deps;
@@ -64,12 +71,15 @@ export class Journal {
       this.#show(batch, lines);
       return undefined;
     }
-    return this.#deps.trace.append(records).then(() => this.#show(batch, lines));
+    return this.#write(records).then((hasOpened) => {
+      this.#show(batch, lines);
+      if (hasOpened) this.#deps.onUnshown();
+    });
   };
 
   /** Records messages that are not shown on the stream: the Prompt, steering. The caller announces the new count. */
   async record(messages: readonly OmniMessage[]): Promise<void> {
-    await this.#deps.trace.append(messages.map(toLine));
+    await this.#write(messages.map(toLine));
     for (const message of messages) this.replay(message);
   }
 
@@ -85,6 +95,9 @@ export class Journal {
     else if (isSessionMeta(record)) {
       this.meta = record.payload;
       this.contextStart = this.records;
+    } else if (isPayload(record, "compaction_end") && record.payload.status === "completed") {
+      // What it closed is not the current context's; the context that it made begins with the next record.
+      this.contextStart = this.records + 1;
     }
     this.records += 1;
   }
@@ -110,6 +123,31 @@ export class Journal {
 
   #countTurn({ status }: RequestEndPayload): void {
     if (status === "completed" && this.records >= (this.#deps.turnsFrom ?? 0)) this.turns += 1;
+  }
+
+  /** One write. The first one behind a completed compaction begins the file of its context. @returns whether it did. */
+  async #write(lines: readonly string[]): Promise<boolean> {
+    if (this.#rotation !== undefined) await this.#rotation.catch(() => {}); // Whoever began it has the failure.
+    const opening = this.#opening();
+    if (opening.length === 0) {
+      await this.#deps.trace.append(lines);
+      return false;
+    }
+    this.#rotation = this.#deps.trace.rotate([...opening.map(toLine), ...lines]);
+    try {
+      await this.#rotation;
+    } finally {
+      this.#rotation = undefined;
+    }
+    for (const record of opening) this.replay(record);
+    return true;
+  }
+
+  #opening(): OmniMessage[] {
+    const context = this.context.nextContext();
+    if (context === undefined || this.meta === undefined) return [];
+    const { now, thinkingLevel } = this.#deps;
+    return [sessionMeta(now(), { ...this.meta, thinking_level: thinkingLevel() }), ...context];
   }
 
   #show(batch: readonly OmniMessage[], lines: readonly string[]): void {

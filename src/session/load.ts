@@ -55,6 +55,8 @@ export async function loadSession(
     trace,
     channel,
     now: () => clock.iso(),
+    thinkingLevel: () => session?.record.thinkingLevel ?? record.thinkingLevel,
+    onUnshown: () => session?.onUnshown(),
     ...(record.running === undefined ? {} : { turnsFrom: record.running.ordinal }),
     onShown: (message) => session?.onShown(message),
   });
@@ -84,6 +86,8 @@ export async function loadSession(
     approvalTimeoutMs: process.approvalTimeoutMs,
     defaultMaxTurns: process.maxTurns,
     retry: process.retry,
+    compaction: process.compaction,
+    onCompactionFailed: (error) => log.warn({ sessionId: record.sessionId, error }, "a compaction failed"),
     costOf: (usage) => costOf(process.models.find(record.provider, record.modelId)?.spec.cost, usage),
     claimTask: hooks.claimTask,
     saveRecord: (changed) => process.records.write(changed),
@@ -118,7 +122,12 @@ function modelOf(process: SessionProcess, record: SessionRecord): ReturnType<Ses
     return refuse("model_unavailable", `${provider}/${modelId} cannot be used: ${model.reason ?? "not available"}`);
   }
   const { spec } = model;
-  return ok({ llm: process.models.client(spec), vision: spec.vision, documents: documentTypes(spec.protocol) });
+  return ok({
+    llm: process.models.client(spec),
+    contextWindow: spec.contextWindow,
+    vision: spec.vision,
+    documents: documentTypes(spec.protocol),
+  });
 }
 
 /** US dollars; prices are per million tokens, and one that is not named is that of plain input. */

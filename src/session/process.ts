@@ -3,6 +3,7 @@
 import type { ChannelStat } from "../channel/channel.js";
 import type { HeartbeatWheel } from "../channel/heartbeat.js";
 import type { Clock } from "../clock.js";
+import type { CompactionSettings } from "../engine/compaction.js";
 import type { RetryPolicy } from "../engine/ladder.js";
 import type { LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
@@ -39,6 +40,7 @@ export interface SessionProcess {
   systemPrompt: string | undefined;
   maxTurns: number;
   retry: RetryPolicy;
+  compaction: CompactionSettings;
   replay: { maxEvents: number; maxBytes: number };
   approvalTimeoutMs: number | undefined;
   allowOutside: boolean;

@@ -1,22 +1,15 @@
 // The Task that has a Session: from the moment a prompt claims it until its end.
 
+import { type CompactionDeps, compact } from "../engine/compaction.js";
 import { type Resumption, runTask, type TaskDeps, type TaskOutcome } from "../engine/run.js";
 import type { Journal } from "./journal.js";
 
 export type AbortReason = "user" | "shutdown" | "session_deleted";
 
-export type RunDeps = Omit<
-  TaskDeps,
-  | "fragments"
-  | "context"
-  | "commit"
-  | "systemPrompt"
-  | "tools"
-  | "sessionUsage"
-  | "isCallIdTaken"
-  | "signal"
-  | "abortReason"
-> & { journal: Journal };
+type Own = "context" | "systemPrompt" | "tools" | "sessionUsage" | "isCallIdTaken" | "signal" | "abortReason";
+type OfSession = { journal: Journal; environment: TaskDeps["environment"] };
+export type RunDeps = Omit<TaskDeps, Own | "fragments" | "commit"> & OfSession;
+export type CompactDeps = Omit<CompactionDeps, Own> & OfSession;
 
 export class RunningTask {
   readonly taskId: string;
@@ -30,6 +23,7 @@ export class RunningTask {
   #end: () => void = () => {};
   /** False while its Prompt is being recorded: the Session is taken, and nothing of the Task is shown yet. */
   started = false;
+  isCompacting = false;
 
   /** @param release gives back the process's place for a Task */
   constructor(taskId: string, release: () => void) {
@@ -89,20 +83,31 @@ export class RunningTask {
     try {
       return await runTask({
         ...deps,
+        ...this.#own(deps),
         ...(resumption === undefined ? {} : { resumption }),
         fragments: journal.fragments,
-        context: journal.context,
         commit: journal.commit,
-        systemPrompt: journal.meta?.system_prompt ?? "",
-        tools: journal.meta?.tools ?? deps.environment.definitions(),
-        sessionUsage: () => journal.usage,
-        isCallIdTaken: (id) => journal.callIds.has(id),
-        signal: this.#stop.signal,
-        abortReason: () => this.#reason,
       });
     } catch (error) {
       const { status, error: told } = deps.onFault(error);
       return told === undefined ? { status } : { status, error: told };
     }
+  }
+
+  /** Compacts the Session's context in place of a Task. @throws what a record that cannot be written rejects with. */
+  async compact(deps: CompactDeps): Promise<void> {
+    await compact({ ...deps, ...this.#own(deps) }, "manual");
+  }
+
+  #own({ journal, environment }: OfSession): Pick<TaskDeps, Own> {
+    return {
+      context: journal.context,
+      systemPrompt: journal.meta?.system_prompt ?? "",
+      tools: journal.meta?.tools ?? environment.definitions(),
+      sessionUsage: () => journal.usage,
+      isCallIdTaken: (id) => journal.callIds.has(id),
+      signal: this.#stop.signal,
+      abortReason: () => this.#reason,
+    };
   }
 }

@@ -2,10 +2,11 @@
 
 import type { Channel } from "../channel/channel.js";
 import type { Clock } from "../clock.js";
+import type { CompactionSettings } from "../engine/compaction.js";
 import type { RetryPolicy } from "../engine/ladder.js";
 import type { Environment, LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
-import type { TokenCounts } from "../protocol/payloads.js";
+import type { RequestError, TokenCounts } from "../protocol/payloads.js";
 import type { Result } from "../result.js";
 import type { Trace } from "../trace/trace-store.js";
 import type { InputLimits } from "./input.js";
@@ -30,11 +31,13 @@ export interface SessionDeps {
   journal: Journal;
   environment: Environment;
   /** The client of the Session's model, or why there is none. */
-  model(): Result<{ llm: LLMClient } & InputLimits, "model_unavailable">;
+  model(): Result<{ llm: LLMClient; contextWindow: number } & InputLimits, "model_unavailable">;
   workspaceExists(): Promise<boolean>;
   approvalTimeoutMs: number | undefined;
   defaultMaxTurns: number;
   retry: RetryPolicy;
+  compaction: CompactionSettings;
+  onCompactionFailed(error: RequestError | undefined): void;
   /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
   costOf(usage: TokenCounts): number | undefined;
   claimTask: ClaimTask;

@@ -126,6 +126,10 @@ export class Session implements HostedSession {
     return this.#runner.steer(input);
   }
 
+  compact(): Promise<Result<void, SessionRefusal>> {
+    return this.#runner.compact();
+  }
+
   task(taskId: string): TaskView | undefined {
     return this.#ledger.view(taskId);
   }
@@ -216,6 +220,9 @@ export class Session implements HostedSession {
     if (message.origin !== undefined || !isPayload(message, "approval_decision")) return;
     if (this.#approvals.settled(message.payload.tool_call_id)) this.#announceState();
   };
+
+  /** Records were written that the stream does not carry. */
+  readonly onUnshown = (): void => this.#announceState();
 
   /** Writes the record as it is now. A deleted Session has none. */
   async #save(): Promise<void> {

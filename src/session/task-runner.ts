@@ -6,16 +6,17 @@
 
 import type { ThinkingLevel } from "../engine/ports.js";
 import type { Resumption, TaskDeps, TaskOutcome } from "../engine/run.js";
-import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
+import { checkCompaction, compactAlone } from "./compacting.js";
 import type { PendingApprovals } from "./pending-approvals.js";
 import { checkPrompt, clientForAccepted } from "./prepare-prompt.js";
 import { Recalled, recordStart } from "./record-start.js";
+import { closeLeftover } from "./recover.js";
 import { RetryWait } from "./retry-wait.js";
 import { type AbortReason, RunningTask } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
-import { steeringOf } from "./steering.js";
+import { taskDeps } from "./task-deps.js";
 import { TaskIntake } from "./task-intake.js";
 import type { Running, TaskLedger, Waiting } from "./task-ledger.js";
 import type { Assigned, Input, SessionRefusal, SessionState, SubmitOptions } from "./types.js";
@@ -57,6 +58,7 @@ export class TaskRunner {
   }
 
   get state(): SessionState {
+    if (this.#task?.isCompacting === true) return "compacting";
     return this.#task?.started === true ? "running" : "idle";
   }
 
@@ -88,8 +90,27 @@ export class TaskRunner {
         return queued;
       }
       default:
-        return refuse("task_in_progress", `Task ${busy.taskId} is running`);
+        return refuse("task_in_progress", `${busy.taskId} is running`);
     }
+  }
+
+  /** Compacts in place of a Task. Resolves once it is on record that it has begun. */
+  async compact(): Promise<Result<void, SessionRefusal>> {
+    if (this.#closed) return refuse("session_not_found", "the Session was deleted");
+    if (this.#task !== undefined) return refuse("task_in_progress", `${this.#task.taskId} is running`);
+    const { session } = this.#deps;
+    const client = checkCompaction(this.#deps);
+    const claim = client.ok ? session.claimTask() : client;
+    if (!client.ok || !claim.ok) return claim as Refused;
+    const task = this.#take(`compaction-${session.newId()}`, claim);
+    return new Promise((resolve) => {
+      void compactAlone(task, client.value, { ...this.#deps, wait: this.wait }, () => resolve(ok(undefined))).then(
+        () => {
+          resolve(refuse("storage_failed", "the compaction could not be recorded"));
+          return this.#finish(task);
+        },
+      );
+    });
   }
 
   async steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>> {
@@ -131,18 +152,7 @@ export class TaskRunner {
     this.#ledger.dropDelivered(journal.steerIds);
     if (running !== undefined && journal.records <= running.ordinal) this.#ledger.unbegin();
     else if (running !== undefined && this.#waitsOn()) this.#resume(running);
-    else {
-      const wasOpen = journal.unfinished.isOpen;
-      try {
-        await journal.closeUnfinished("aborted", "server_restarted");
-      } catch (error) {
-        session.onFault(error);
-      }
-      const { status, error } = journal.unfinished.lastEnd;
-      if (running !== undefined) {
-        this.#ledger.end(running.taskId, this.#now(), wasOpen ? "aborted" : status, wasOpen ? undefined : error);
-      }
-    }
+    else await closeLeftover(this.#deps);
     await this.#deps.save().catch(session.onFault);
     this.#pump();
   }
@@ -215,35 +225,25 @@ export class TaskRunner {
   ): Promise<void> {
     // Whoever opens a stream in `onAssigned` does so before the first message.
     await Promise.resolve();
-    const { session, approvals, record } = this.#deps;
-    const deps = {
-      ...session,
-      sessionId: record().sessionId,
-      llm,
-      approver: approvals.approver,
-      thinkingLevel: thinkingLevel ?? record().thinkingLevel,
-      maxTurns: record().maxTurns ?? session.defaultMaxTurns,
-      waitToRetry: this.wait.wait,
-      steering: steeringOf(task, this.#deps),
-      onProgress: (progress: object) => session.channel.announce(toLine({ type: "tool_progress", ...progress })),
-    };
+    const deps = taskDeps(task, llm, thinkingLevel, { ...this.#deps, wait: this.wait });
     const outcome = await task.run(deps, resumption);
     try {
       // Nothing is open after a Task that ended as it should. A fault may have left something.
-      await session.journal.closeUnfinished("failed");
+      await this.#deps.session.journal.closeUnfinished("failed");
     } catch {
       // The disk refuses, which the outcome says already: it is closed before the next Prompt.
     }
     await this.#finish(task, outcome);
   }
 
-  async #finish(task: RunningTask, outcome: TaskOutcome): Promise<void> {
+  /** @param outcome a Task's; a compaction has none */
+  async #finish(task: RunningTask, outcome?: TaskOutcome): Promise<void> {
     this.#deps.approvals.clear();
-    this.#ledger.end(task.taskId, this.#now(), outcome.status, outcome.error);
+    if (outcome !== undefined) this.#ledger.end(task.taskId, this.#now(), outcome.status, outcome.error);
     this.#task = undefined;
     task.release();
     this.#deps.touch();
-    this.#deps.announce(task.taskId);
+    this.#deps.announce(outcome === undefined ? undefined : task.taskId);
     this.#pump();
     if (!this.#closed) await this.#deps.save().catch(this.#deps.session.onFault);
     task.end();

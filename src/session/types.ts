@@ -116,6 +116,7 @@ export type SessionRefusal =
   | "not_allowed"
   | "session_not_found"
   | "task_in_progress"
+  | "nothing_to_compact"
   | "task_not_found"
   | "approval_not_found"
   | "approval_already_decided"
@@ -166,6 +167,8 @@ export interface HostedSession {
   submit(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>>;
   /** Gives the running Task's model a further user message. Resolves once it is recorded that it waits. */
   steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>>;
+  /** Puts a summary in place of the conversation. Resolves once it is recorded that this has begun. */
+  compact(): Promise<Result<void, SessionRefusal>>;
   task(taskId: string): TaskView | undefined;
   /** True for a Task or steering that was ever recorded here (ended Tasks as far as they are remembered). */
   holds(itemId: string): boolean;

@@ -3,6 +3,7 @@
 
 import { expect } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.js";
+import type { CompactionSettings } from "../../src/engine/compaction.js";
 import { Context } from "../../src/engine/context.js";
 import type { Approver, Environment, LLMClient, LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
 import { runTask, type TaskDeps, type TaskOutcome } from "../../src/engine/run.js";
@@ -14,6 +15,7 @@ import type { OmniMessage } from "../../src/protocol/message.js";
 import type { TokenCounts } from "../../src/protocol/payloads.js";
 import { SegmentWriter, ToolOutputWriter } from "../../src/protocol/segment.js";
 import { validateStream } from "../../src/protocol/validate.js";
+import { metaOf } from "./messages.js";
 
 const now = () => new Date().toISOString();
 
@@ -128,6 +130,13 @@ export function scriptedTools(tools: Record<string, ScriptedTool>): Environment 
   };
 }
 
+const NO_COMPACTION: CompactionSettings = {
+  maxContextLength: -1,
+  maxSessionTurns: -1,
+  mode: "summarize",
+  prompt: "Summarize.",
+};
+
 export interface Harness {
   stream: OmniMessage[];
   trace: OmniMessage[];
@@ -153,6 +162,8 @@ export function harness(options: {
   clock?: Clock;
   /** Rejects the append of a record, as a full disk does. */
   refuses?: (message: OmniMessage) => boolean;
+  /** Left out: no context is ever due. */
+  compaction?: Partial<CompactionSettings>;
 }): Harness {
   const clock = options.clock ?? systemClock();
   const stream: OmniMessage[] = [];
@@ -167,6 +178,12 @@ export function harness(options: {
   let waiting: { fits: (message: OmniMessage) => boolean; resolve: (message: OmniMessage) => void }[] = [];
 
   const keep = (record: OmniMessage) => {
+    // A new context goes in front of the next record, in the same write.
+    const opening = context.nextContext();
+    if (opening !== undefined) for (const first of [metaOf(), ...opening]) fold(first);
+    fold(record);
+  };
+  const fold = (record: OmniMessage) => {
     trace.push(record);
     context.push(record);
     unfinished.push(record);
@@ -182,13 +199,16 @@ export function harness(options: {
       waiting = waiting.filter((entry) => !entry.fits(message));
     }
   };
+  const refuse = (batch: readonly OmniMessage[]) => {
+    if (batch.some((message) => options.refuses?.(message) === true)) throw new Error("ENOSPC");
+  };
   const commit: TaskDeps["commit"] = (batch) => {
     if (batch.every(isPartial)) {
       show(batch);
       return undefined;
     }
     return Promise.resolve().then(() => {
-      if (batch.some((message) => options.refuses?.(message) === true)) throw new Error("ENOSPC");
+      refuse(batch);
       show(batch);
     });
   };
@@ -227,6 +247,17 @@ export function harness(options: {
             return texts.length > 0;
           },
           end: () => steering.length === 0,
+        },
+        compaction: {
+          settings: { ...NO_COMPACTION, ...options.compaction },
+          contextWindow: 0,
+          record: async (records) => {
+            await Promise.resolve();
+            refuse(records);
+            for (const record of records) keep(record);
+          },
+          onCompacting: () => {},
+          onFailed: () => {},
         },
         onProgress: () => {},
         signal: stop.signal,

@@ -244,6 +244,11 @@ export class MemorySession implements HostedSession {
     return ok(true);
   }
 
+  async compact(): ReturnType<HostedSession["compact"]> {
+    if (this.#running() !== undefined) return refuse("task_in_progress", "a Task is running");
+    return this.#records.length > 1 ? ok(undefined) : refuse("nothing_to_compact", "nothing was said");
+  }
+
   async steer(): ReturnType<HostedSession["steer"]> {
     const task = this.#running();
     return task === undefined ? refuse("not_running", "nothing is running") : ok({ steerId: "steer-1" });

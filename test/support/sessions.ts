@@ -67,6 +67,7 @@ export async function hostOn(options: HostOptions): Promise<SessionManager> {
     systemPrompt: "be brief",
     maxTurns: -1,
     retry: { baseMs: 10, maxMs: 40, limit: 5 },
+    compaction: { maxContextLength: -1, maxSessionTurns: -1, mode: "summarize", prompt: "Summarize." },
     replay: { maxEvents: 10_000, maxBytes: 8_000_000 },
     approvalTimeoutMs: undefined,
     allowOutside: false,
