@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { imageUrl, userText } from "../../src/protocol/builders.js";
+import { compactionBegin, compactionEnd, imageUrl, userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { ErrorKind } from "../../src/protocol/payloads.js";
@@ -231,10 +231,20 @@ test("G5: after a crash between any two records the Trace is closed lawfully and
 
 test("a manual compaction that a crash cut is closed failed, without an abort: no Task was running", () => {
   const story = new Story().prompt("first").turn("done");
-  const begun = { timestamp: AT, type: "event_msg", payload: { type: "compaction_begin" } } as const;
-  const payload = { ...begun.payload, reason: "manual", mode: "summarize", context: 100, turns: 1 } as const;
-  const it = folded([...story.records, { ...begun, payload }]);
+  const begun = compactionBegin(AT, { reason: "manual", mode: "summarize", context: 100, turns: 1 });
+  const it = folded([...story.records, begun]);
   it.append(it.unfinished.closing(AT, it.usage, { status: "aborted", abortReason: "server_restarted" }));
   expect(kinds(it.trace).slice(-2)).toEqual(["compaction_begin", "compaction_end failed"]);
   expect(it.unfinished.isOpen).toBe(false);
+});
+
+test("an aborted one whose abort was torn off gets it at recovery, and once", () => {
+  const end = { reason: "manual", mode: "summarize", status: "aborted" } as const;
+  const begun = compactionBegin(AT, { reason: "manual", mode: "summarize", context: 100, turns: 1 });
+  const it = folded([...new Story().prompt("first").turn("done").records, begun, compactionEnd(AT, end)]);
+  const closing = () => it.unfinished.closing(AT, it.usage, { status: "aborted", abortReason: "server_restarted" });
+  it.append(closing());
+  expect(kinds(it.trace).slice(-2)).toEqual(["compaction_end aborted", "abort"]);
+  expect(closing()).toEqual([]);
+  expectLawfulRecords({ trace: it.trace });
 });
