@@ -93,7 +93,8 @@ async function withLanes(
   } catch (error) {
     approvals.withdraw();
     tools.stop();
-    await Promise.allSettled([approvals.done, tools.done()]);
+    await approvals.done.catch(() => {});
+    await tools.ended();
     throw error;
   }
 }
@@ -224,7 +225,12 @@ class ToolLane {
     this.#stop.abort();
   }
 
-  /** Resolves when every tool started so far has its output. */
+  /** Resolves when no tool runs any more, whatever became of its output. */
+  async ended(): Promise<void> {
+    await Promise.allSettled(this.#running);
+  }
+
+  /** Resolves when every tool started so far has its output; rejects with the first that could not be recorded. */
   async done(): Promise<void> {
     await Promise.all(this.#running);
   }

@@ -143,6 +143,8 @@ export interface Harness {
   context: Context;
   unfinished: Unfinished;
   abort(): void;
+  /** Closes what a refused record left unfinished, as a restart does. */
+  close(): void;
   /** Says something into the running Task. */
   steer(text: string): void;
   /** Runs a Task for a Prompt, and checks what came of it. */
@@ -160,6 +162,8 @@ export function harness(options: {
   /** Every wait for another try, as it was asked for. */
   waits?: { attempt: number; at: number; status: string }[];
   clock?: Clock;
+  /** What an append waits for. */
+  written?: () => Promise<void>;
   /** Rejects the append of a record, as a full disk does. */
   refuses?: (message: OmniMessage) => boolean;
   /** Left out: no context is ever due. */
@@ -207,7 +211,7 @@ export function harness(options: {
       show(batch);
       return undefined;
     }
-    return Promise.resolve().then(() => {
+    return (options.written?.() ?? Promise.resolve()).then(() => {
       refuse(batch);
       show(batch);
     });
@@ -218,6 +222,10 @@ export function harness(options: {
     context,
     unfinished,
     abort: () => stop.abort(),
+    close: () => {
+      show(fragments.closers(now(), "aborted", "all"));
+      show(unfinished.closing(now(), usage, { status: "aborted", abortReason: "server_restarted" }));
+    },
     steer: (text) => steering.push(text),
     shown: (fits) => {
       const found = stream.find(fits);
