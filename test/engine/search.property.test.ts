@@ -46,6 +46,7 @@ const segment: fc.Arbitrary<Segment> = fc.oneof(
 const OUTCOMES: Partial<LLMOutcome>[] = [
   { status: "failed", error: { kind: "auth", message: "no" } },
   { status: "failed", error: { kind: "content_filter", message: "no" } },
+  { status: "failed", error: { kind: "context_overflow", message: "too long" } },
   { status: "failed", error: { kind: "invalid_request", message: "no", http_status: 400 } },
   { status: "timeout", error: { kind: "network", message: "lost" } },
   { status: "timeout", error: { kind: "rate_limit", message: "slow down" }, retryAfterMs: 50 },
@@ -76,6 +77,9 @@ const plan = fc.record({
   /** What comes from outside, at some time of the run. */
   events: fc.array(fc.constantFrom("abort", "steer"), { maxLength: 3 }),
   maxTurns: fc.constantFrom(-1, 1, 2),
+  /** Committed Requests after which a context is compacted. */
+  maxSessionTurns: fc.constantFrom(-1, 1, 2, 3),
+  mode: fc.constantFrom("summarize" as const, "discard" as const),
   /** Ends the run with a record that is refused: the one of this number. */
   diskFullAt: fc.option(fc.integer({ min: 1, max: 25 }), { nil: undefined, freq: 6 }),
   /** A model that is deaf to aborts. */
@@ -213,6 +217,7 @@ async function search(s: fc.Scheduler, made: Plan): Promise<void> {
     approver: searchedPeople(s, made.people),
     clock: scheduledClock(s),
     maxTurns: made.maxTurns,
+    compaction: { maxContextLength: 1_000_000, maxSessionTurns: made.maxSessionTurns, mode: made.mode },
     retry: { baseMs: 10, maxMs: 20, limit: 2 },
     written: () => s.schedule(Promise.resolve(), "disk"),
     refuses: () => diskIsFull && ++written >= (made.diskFullAt ?? Number.POSITIVE_INFINITY),

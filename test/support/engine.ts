@@ -260,7 +260,7 @@ export function harness(options: {
           settings: { ...NO_COMPACTION, ...options.compaction },
           contextWindow: 0,
           record: async (records) => {
-            await Promise.resolve();
+            await options.written?.();
             refuse(records);
             for (const record of records) keep(record);
           },
