@@ -73,6 +73,7 @@ export class Session implements HostedSession {
       record: () => this.#record,
       save: () => this.#save(),
       touch: () => this.#touch(),
+      isRemoved: () => this.#removed,
       announce: (endedTaskId) => this.#announceState(endedTaskId),
     });
   }

@@ -56,6 +56,7 @@ export class TaskIntake {
     } finally {
       letGo();
     }
+    if (this.#deps.isRemoved()) return removed();
     options.onAssigned?.({ taskId: task.taskId, queued: 0, steerId });
     return ok({ steerId });
   }
@@ -83,6 +84,7 @@ export class TaskIntake {
     } finally {
       this.#held.delete(taskId);
     }
+    if (this.#deps.isRemoved()) return removed();
     const assigned = { taskId, queued: this.#ledger.queued };
     this.#deps.announce();
     options.onAssigned?.(assigned);
@@ -124,6 +126,8 @@ export class TaskIntake {
     }
   }
 }
+
+const removed = () => refuse("session_not_found", "the Session was deleted");
 
 const tooMany = () => refuse("too_many_queued", "too much waits in this Session already");
 

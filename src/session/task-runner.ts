@@ -33,6 +33,8 @@ export interface TaskRunnerDeps {
   save(): Promise<void>;
   /** Something happened in the Session: its last activity is now. */
   touch(): void;
+  /** True once the Session was deleted. */
+  isRemoved(): boolean;
   /** Tells the readers how things stand; `endedTaskId` is over at this place. */
   announce(endedTaskId?: string): void;
 }
@@ -150,8 +152,9 @@ export class TaskRunner {
     const { journal } = session;
     const running = this.#ledger.running;
     this.#ledger.dropDelivered(journal.steerIds);
-    if (running !== undefined && journal.records <= running.ordinal) this.#ledger.unbegin();
-    else if (running !== undefined && this.#waitsOn()) this.#resume(running);
+    const isRecorded = running !== undefined && journal.records > running.ordinal;
+    if (!isRecorded) this.#ledger.unbegin();
+    if (isRecorded && this.#waitsOn()) this.#resume(running);
     else await closeLeftover(this.#deps);
     await this.#deps.save().catch(session.onFault);
     this.#pump();
@@ -204,7 +207,7 @@ export class TaskRunner {
       await recordStart(this.#deps, { taskId: task.taskId, input, thinkingLevel: options.thinkingLevel });
     } catch (error) {
       this.#ledger.unbegin();
-      return refuse("storage_failed", `the Prompt could not be recorded: ${reasonOf(error)}`);
+      if (!this.#closed) return refuse("storage_failed", `the Prompt could not be recorded: ${reasonOf(error)}`);
     }
     return this.#closed ? refuse("session_not_found", "the Session was deleted") : undefined;
   }
@@ -239,7 +242,8 @@ export class TaskRunner {
   /** @param outcome a Task's; a compaction has none */
   async #finish(task: RunningTask, outcome?: TaskOutcome): Promise<void> {
     this.#deps.approvals.clear();
-    if (outcome !== undefined) this.#ledger.end(task.taskId, this.#now(), outcome.status, outcome.error);
+    if (outcome !== undefined)
+      this.#ledger.end(task.taskId, this.#deps.session.clock.iso(), outcome.status, outcome.error);
     this.#task = undefined;
     task.release();
     this.#deps.touch();
@@ -289,10 +293,6 @@ export class TaskRunner {
     task.end();
     if (pumpInMs === 0) this.#pump();
     else this.#cancelPump = this.#deps.session.clock.after(pumpInMs, () => this.#pump());
-  }
-
-  #now(): string {
-    return this.#deps.session.clock.iso();
   }
 }
 

@@ -299,3 +299,16 @@ test("a full disk: what cannot be recorded is refused and not done, and what wai
   await endOf(waiting.taskId);
   expect(session.task(waiting.taskId)?.status).toBe("completed");
 });
+
+test("D12: what a Session is given while it is being deleted is refused as not found, and nothing of it starts", async () => {
+  const never = gate();
+  const { host, session, model } = await staged([{ steps: [{ say: "half" }, { wait: never.opened }] }]);
+  await value(session.submit("a", {}));
+  const queued = session.submit("b", { whenBusy: "queue" });
+  const interrupting = session.submit("c", { whenBusy: "interrupt" });
+  const steered = session.steer("d");
+  await host.remove(session.id, null);
+  expect(await Promise.all([queued, interrupting, steered].map(codeOf))).toEqual(Array(3).fill("session_not_found"));
+  expect(await codeOf(session.submit("e", {}))).toBe("session_not_found");
+  expect(model.requests.length).toBe(1);
+});

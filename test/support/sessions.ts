@@ -1,8 +1,10 @@
 // Real Sessions on a real (or a failing) disk, without HTTP: a scripted model, the built-in tools, readers as lists.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync } from "node:fs";
+import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout } from "node:timers/promises";
 import { onTestFinished } from "vitest";
 import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
 import type { Sink } from "../../src/channel/subscription.js";
@@ -37,9 +39,21 @@ export interface HostOptions {
 
 export const tempDir = (): string => {
   const dir = mkdtempSync(join(tmpdir(), "omnid-test-"));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
+  onTestFinished(() => removeFolder(dir));
   return dir;
 };
+
+/** Removes a folder in which a Session may still be writing its record: what is written meanwhile is removed too. */
+async function removeFolder(dir: string): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await rm(dir, { recursive: true, force: true });
+    } catch (error) {
+      if (tries === 50) throw error;
+      await setTimeout(20);
+    }
+  }
+}
 
 let ids = 0;
 
