@@ -51,10 +51,12 @@ export async function loadSession(
     onStat: process.onChannelStat,
   });
   let session: Session | undefined;
+  const environment = environmentOf(process, record);
   const journal = new Journal({
     trace,
     channel,
     now: () => clock.iso(),
+    tools: () => environment.definitions(),
     thinkingLevel: () => session?.record.thinkingLevel ?? record.thinkingLevel,
     onUnshown: () => session?.onUnshown(),
     ...(record.running === undefined ? {} : { turnsFrom: record.running.ordinal }),
@@ -80,7 +82,7 @@ export async function loadSession(
     trace,
     channel,
     journal,
-    environment: environmentOf(process, record),
+    environment,
     model: () => modelOf(process, record),
     workspaceExists: () => isDirectory(record.workspace),
     approvalTimeoutMs: process.approvalTimeoutMs,
