@@ -112,6 +112,7 @@ export function environmentOf(
   const offered = record.tools;
   return createEnvironment({
     tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
+    ...(process.mcp === undefined ? {} : { source: process.mcp }),
     clock: process.clock,
   });
 }
