@@ -40,5 +40,7 @@ declare module "fastify" {
     bodyIsOptional?: boolean;
     /** The answer is a stream: its length says nothing about the server. */
     isStream?: boolean;
+    /** How long the body may take to come, where it is not the usual time. */
+    bodyTimeoutMs?: number;
   }
 }

@@ -12,6 +12,7 @@ import type { Config } from "../config.js";
 import type { SessionHost } from "../session/types.js";
 import { createAccess } from "./access.js";
 import { answerBadRequest } from "./bad-request.js";
+import { limitBodies } from "./body-deadline.js";
 import type { App, RouteContext } from "./context.js";
 import { errorBody, HttpError, refusalOf, statusOf } from "./errors.js";
 import { IdempotencyKeys } from "./idempotency.js";
@@ -32,8 +33,6 @@ export interface ServerParts {
   metrics?: Metrics;
 }
 
-/** A client may take this long to send its request; without a limit a trickle holds a connection for ever. */
-const REQUEST_TIMEOUT_MS = 120_000;
 const MAX_PARAM_LENGTH = 1024;
 const CORS_MAX_AGE_S = 600;
 
@@ -45,7 +44,8 @@ export async function createServer(parts: ServerParts): Promise<App> {
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
     bodyLimit: config.bodyLimit,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    // See body-deadline.ts; the headers have Node's own limit.
+    requestTimeout: 0,
     genReqId: (request) => requestId(request, newId),
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
@@ -83,8 +83,9 @@ export async function createServer(parts: ServerParts): Promise<App> {
 }
 
 async function addHooks(app: App, context: RouteContext, table: RouteTable): Promise<void> {
-  const { config, host, clock, metrics } = context;
+  const { config, host, clock, newId, metrics } = context;
   const access = createAccess(config);
+  limitBodies(app, clock, newId);
   app.decorateRequest("owner", null);
 
   app.addHook("onRequest", async (request, reply) => {
