@@ -55,7 +55,11 @@ const LINE_BREAKERS = /[\u0085\u2028\u2029]/g;
  * a lone surrogate is escaped by JSON.stringify itself. The same text is the SSE `data:` and the Trace line.
  */
 export function toLine(value: unknown): string {
-  const json = JSON.stringify(value);
+  return unbroken(JSON.stringify(value));
+}
+
+/** JSON text of somebody else's making as `toLine` would have it: the three may only stand inside its strings. */
+export function unbroken(json: string): string {
   return json.search(LINE_BREAKERS) < 0
     ? json
     : json.replace(LINE_BREAKERS, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);

@@ -11,7 +11,7 @@ import { writeNewTrace } from "./new-trace.js";
 import { errnoOf, onDisk, StorageError } from "./storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "./trace-fs.js";
 import type { FileIndex } from "./trace-index.js";
-import type { Trace, TraceLog, TraceStore } from "./trace-store.js";
+import type { BesideFiles, Trace, TraceLog, TraceStore } from "./trace-store.js";
 
 // An id is a folder's name and comes from URLs: no separator, no dot in front.
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
@@ -66,7 +66,7 @@ class JsonlStore implements TraceStore {
   async create(
     sessionId: string,
     records: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
-    beside: Readonly<Record<string, string>> = {},
+    beside: BesideFiles | (() => BesideFiles) = {},
   ): Promise<Trace> {
     const folder = this.folder(sessionId);
     const staged = join(this.#root, `.new-${sessionId}`);
@@ -78,7 +78,8 @@ class JsonlStore implements TraceStore {
       await onDisk("write_failed", "a session could not be created", () => this.#fs.makeFolder(staged));
       const files = await writeNewTrace(this.#fs, staged, records, fsync);
       await onDisk("write_failed", "a session could not be created", async () => {
-        for (const [name, text] of Object.entries(beside)) {
+        const texts = typeof beside === "function" ? beside() : beside;
+        for (const [name, text] of Object.entries(texts)) {
           await replaceFile(this.#fs, join(staged, name), text, fsync);
         }
         if (fsync === "always") await this.#fs.syncFolder(staged);

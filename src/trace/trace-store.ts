@@ -46,18 +46,22 @@ export interface Trace {
   close(): Promise<void>;
 }
 
+/** Names to texts. */
+export type BesideFiles = Readonly<Record<string, string>>;
+
 export interface TraceStore {
   /** The folder of one Session. Never created by asking. */
   folder(sessionId: string): string;
   /**
    * Makes a new Session's folder with its first records and the files that belong beside them (name to text) in one
    * step: after a crash at any instant all of it is there or nothing. A `session_meta` after the first record begins
-   * a new file. Batches are taken one at a time, so that a large import costs the memory of one.
+   * a new file. Batches are taken one at a time, so that a large import costs the memory of one; what stands beside is
+   * asked for when the last has been taken. Whatever the batches throw is thrown on, and nothing is left then.
    */
   create(
     sessionId: string,
     records: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
-    beside?: Readonly<Record<string, string>>,
+    beside?: BesideFiles | (() => BesideFiles),
   ): Promise<Trace>;
   /** @returns the Trace (the same object while it is open), or undefined when there is none of that id. */
   open(sessionId: string): Promise<Trace | undefined>;
