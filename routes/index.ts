@@ -4,8 +4,10 @@ import type { App, RouteContext } from "../src/http/context.js";
 import { approvalRoutes } from "./approvals.js";
 import { docsRoutes } from "./docs.js";
 import { eventRoutes } from "./events.js";
+import { forkRoutes } from "./fork.js";
 import { healthRoutes } from "./health.js";
 import { historyRoutes } from "./history.js";
+import { importRoutes } from "./import.js";
 import { modelRoutes } from "./models.js";
 import { queueRoutes } from "./queue.js";
 import { sessionRoutes } from "./sessions.js";
@@ -15,6 +17,8 @@ import { webRoutes } from "./web.js";
 
 export async function registerRoutes(app: App, context: RouteContext): Promise<void> {
   sessionRoutes(app, context);
+  forkRoutes(app, context);
+  await importRoutes(app, context);
   modelRoutes(app, context);
   taskRoutes(app, context);
   queueRoutes(app, context);

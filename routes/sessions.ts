@@ -1,5 +1,6 @@
 // Sessions: made, listed, read, changed and removed.
 
+import type { FastifyReply } from "fastify";
 import type { App, RouteContext } from "../src/http/context.js";
 import {
   createSessionBody,
@@ -17,6 +18,14 @@ import type { CreateSession, Owner, SessionView } from "../src/session/types.js"
 import { findSession } from "./find-session.js";
 
 const DEFAULT_PAGE = 50;
+
+/** Answers 201 with a Session that was made. */
+export function answerMade(reply: FastifyReply, view: SessionView): FastifyReply {
+  return reply
+    .code(201)
+    .header("location", `/api/sessions/${encodeURIComponent(view.sessionId)}`)
+    .send(view);
+}
 
 export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
   const create = async (body: CreateSession, owner: Owner): Promise<SessionView> =>
@@ -60,10 +69,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       const key = idempotencyKey(request.headers["idempotency-key"]);
       const body = request.body as CreateSession;
       const view = await (key === undefined ? create(body, request.owner) : createOnce(body, request.owner, key));
-      return reply
-        .code(201)
-        .header("location", `/api/sessions/${encodeURIComponent(view.sessionId)}`)
-        .send(view);
+      return answerMade(reply, view);
     },
   });
 

@@ -43,6 +43,11 @@ export class Opening {
     return this.#stage === "completed";
   }
 
+  /** True behind the `session_meta` of the context that a compaction made, until all of its first records are there. */
+  get isBeginning(): boolean {
+    return this.#stage === "summary" || this.#stage === "copies";
+  }
+
   #input(record: OmniMessage): "summary" | "copy" | undefined {
     // A damaged session_meta was passed over: the summary itself begins the context.
     if (this.#stage === "summary" || this.#stage === "completed") {

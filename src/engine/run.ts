@@ -30,8 +30,7 @@ export interface Resumption {
 export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   sessionId: string;
   systemPrompt: string;
-  /** Those of the context that the next Request belongs to. */
-  tools(): readonly ToolDefinition[];
+  tools: readonly ToolDefinition[];
   thinkingLevel: ThinkingLevel;
   /** Committed Requests that one Task may take; negative for no limit. */
   maxTurns: number;
@@ -153,7 +152,7 @@ async function nextTurn(
   const request = {
     sessionId: deps.sessionId,
     systemPrompt: deps.systemPrompt,
-    tools: deps.tools(),
+    tools: deps.tools,
     messages: deps.context.assemble(),
     thinkingLevel: deps.thinkingLevel,
     isCallIdTaken: deps.isCallIdTaken,

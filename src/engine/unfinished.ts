@@ -71,6 +71,15 @@ export class Unfinished {
     return this.#lastEnd;
   }
 
+  /**
+   * True where a history cannot end: inside a Request, a batch, a compaction or an interrupt, and while a context that a
+   * compaction began has not all of its first records.
+   */
+  get isMidway(): boolean {
+    const isBetween = this.#requestOpen || this.#owed().length > 0 || this.#compaction !== undefined;
+    return isBetween || this.#abortOwed || this.#opening.isBeginning;
+  }
+
   /** True when nothing goes on but that somebody decides: no open Request, no tool that runs, a call undecided. */
   get awaitsDecisionOnly(): boolean {
     const owed = this.#owed();

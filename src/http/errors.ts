@@ -5,6 +5,7 @@ import type { SessionRefusal } from "../session/types.js";
 const STATUS = {
   invalid_request: 400,
   unknown_model: 400,
+  ordinal_not_committed: 400,
   workspace_not_found: 400,
   images_not_supported: 400,
   file_not_supported: 400,
@@ -95,9 +96,12 @@ export function errorBody(code: ErrorCode, message: string, details?: Problem[])
 }
 
 /** @returns the value of a Result, or throws its refusal. */
-export function orThrow<T>(result: { ok: true; value: T } | { ok: false; code: SessionRefusal; message: string }): T {
+export function orThrow<T>(
+  result: { ok: true; value: T } | { ok: false; code: SessionRefusal; message: string; problems?: Problem[] },
+): T {
   if (result.ok) return result.value;
-  throw new HttpError(result.code, result.message);
+  const { code, message, problems } = result;
+  throw new HttpError(code, message, problems === undefined ? {} : { details: problems });
 }
 
 // What Fastify itself refuses, in our words: its own messages name its internals.

@@ -13,6 +13,7 @@ import { tidyComponents } from "./openapi-components.js";
 const MEANING: Record<ErrorCode, string> = {
   invalid_request: "The request does not fit; `details` says where.",
   unknown_model: "No such model is configured.",
+  ordinal_not_committed: "The record is inside an open Request, a batch of calls, a compaction or an interrupt.",
   workspace_not_found: "The Workspace is not the absolute path of an existing directory.",
   images_not_supported: "This model takes no images.",
   file_not_supported: "This model does not take this kind of file.",
@@ -36,7 +37,7 @@ const MEANING: Record<ErrorCode, string> = {
   idempotency_mismatch: "The Idempotency-Key was used with another body.",
   body_too_large: "The body is larger than this server takes.",
   uri_too_long: "A part of the path is too long.",
-  unsupported_media_type: "The body must be `application/json`.",
+  unsupported_media_type: "The body must be `application/json`, a Trace `application/x-ndjson`.",
   expectation_failed: "The `Expect` header asks for what this server does not do.",
   too_many_sessions: "The cap on Sessions in memory is reached.",
   too_many_tasks: "The cap on Tasks at once is reached.",

@@ -19,6 +19,10 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
   };
 };
 
+/** As `validatorCompiler`, for a body that is looked at as it comes. */
+export const unlessBody: FastifySchemaCompiler<z.ZodType> = (part) =>
+  part.httpPart === "body" ? (value) => ({ value }) : validatorCompiler(part);
+
 /** Lets `application/json` in and turns away every other type. */
 export function acceptOnlyJson(app: FastifyInstance): void {
   const parseText = app.getDefaultJsonParser("error", "error");

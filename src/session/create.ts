@@ -5,7 +5,6 @@ import { isAbsolute, join } from "node:path";
 import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
-import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { makeFolder } from "../trace/make-folder.js";
 import type { Trace } from "../trace/trace-store.js";
 import { environmentOf, isDirectory } from "./load.js";
@@ -14,12 +13,17 @@ import { recordFile, type SessionRecord } from "./session-record.js";
 import { defaultSystemPrompt } from "./system-prompt.js";
 import type { CreateSession, Owner, SessionRefusal } from "./types.js";
 
+/** A Session on disk. */
+export interface Made {
+  record: SessionRecord;
+  trace: Trace;
+}
+
 export async function createSession(
   process: SessionProcess,
   request: CreateSession,
   owner: Owner,
-): Promise<Result<{ record: SessionRecord; trace: Trace }, SessionRefusal>> {
-  await process.mcp?.settled();
+): Promise<Result<Made, SessionRefusal>> {
   const checked = await check(process, request);
   if (!checked.ok) return checked;
   const record = await recordOf(process, request, owner);
@@ -102,11 +106,9 @@ function metaLine(
   record: SessionRecord,
 ): Result<string, SessionRefusal> {
   const tools = [...environmentOf(process, record).definitions()];
-  const isBuiltIn = (name: string) => !name.startsWith(MCP_PREFIX) && tools.some((tool) => tool.name === name);
-  const unknown = request.tools?.filter((name) => !isBuiltIn(name)) ?? [];
+  const unknown = request.tools?.filter((name) => !tools.some((tool) => tool.name === name)) ?? [];
   if (unknown.length > 0) return refuse("invalid_request", `tools: there is no tool ${unknown.join(", ")}`);
-  // Those of MCP servers may be others in a later context, which the prompt outlives.
-  const names = tools.map((tool) => tool.name).filter((name) => !name.startsWith(MCP_PREFIX));
+  const names = tools.map((tool) => tool.name);
   const meta = sessionMeta(record.createdAt, {
     session_id: record.sessionId,
     provider: record.provider,
@@ -121,12 +123,13 @@ function metaLine(
   return ok(toLine(meta));
 }
 
-async function dropWorkspace(record: SessionRecord): Promise<void> {
+/** Takes back the temporary Workspace of a Session that did not come about. */
+export async function dropWorkspace(record: Pick<SessionRecord, "workspace" | "ownsWorkspace">): Promise<void> {
   if (record.ownsWorkspace) await rm(record.workspace, { recursive: true, force: true });
 }
 
 /** `session-2026-07-18-03-10-22-a1b2c3d4`, the time in UTC. */
-function sessionIdAt(now: number, unique: string): string {
+export function sessionIdAt(now: number, unique: string): string {
   const stamp = new Date(now).toISOString().slice(0, 19).replace(/[T:]/g, "-");
   return `session-${stamp}-${unique.replaceAll("-", "").slice(0, 8)}`;
 }

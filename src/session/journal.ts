@@ -11,13 +11,7 @@ import { PartialAggregator } from "../protocol/aggregate.js";
 import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { isPartial, isPayload, isSessionMeta } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
-import type {
-  RequestEndPayload,
-  SessionMetaPayload,
-  StopReason,
-  TokenCounts,
-  ToolDefinition,
-} from "../protocol/payloads.js";
+import type { RequestEndPayload, SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
 
 /** The Trace as the journal uses it. Both reject when the records could not be written; then none of them was. */
 export interface RecordSink {
@@ -32,12 +26,12 @@ export interface JournalDeps {
   now: () => string;
   /** The Session's, for the `session_meta` of a context that begins. */
   thinkingLevel: () => string;
-  /** What a context that begins is offered. */
-  tools: () => readonly ToolDefinition[];
   /** Called when a new context's first records went to the Trace together with what was shown just now. */
   onUnshown(): void;
   /** Where the Task begins that an earlier process left running. */
   turnsFrom?: number;
+  /** Number of records behind which nothing is owed, whatever the fold says: what a fork was given. */
+  restsAt?: number;
   /** Called for each message in the tick in which it is shown. */
   onShown(message: OmniMessage): void;
 }
@@ -61,18 +55,9 @@ export class Journal {
   usage: TokenCounts = emptyTokenCounts();
   meta: SessionMetaPayload | undefined;
   #rotation: Promise<void> | undefined;
-  /** Chosen when the first Request of a context is made, and recorded with it. */
-  #nextTools: readonly ToolDefinition[] | undefined;
 
   constructor(deps: JournalDeps) {
     this.#deps = deps;
-  }
-
-  /** The tools of the context that the next record belongs to: fixed for as long as it lasts. */
-  get tools(): readonly ToolDefinition[] {
-    if (this.meta !== undefined && this.context.nextContext() === undefined) return this.meta.tools;
-    this.#nextTools ??= this.#deps.tools();
-    return this.#nextTools;
   }
 
   /** Records and shows messages of the stream. Fragments pass at once, unless a record goes before them. */
@@ -111,7 +96,6 @@ export class Journal {
     else if ("steer_id" in record.payload) this.steerIds.add(String(record.payload.steer_id));
     else if (isSessionMeta(record)) {
       this.meta = record.payload;
-      this.#nextTools = undefined;
       this.contextStart = this.records;
     } else if (isPayload(record, "compaction_end") && record.payload.status === "completed") {
       // What it closed is not the current context's; the context that it made begins with the next record.
@@ -131,6 +115,7 @@ export class Journal {
    */
   async closeUnfinished(status: StopReason, abortReason?: string): Promise<boolean> {
     if (this.fragments.isEmpty && !this.unfinished.isOpen) return false;
+    if (this.records === this.#deps.restsAt) return false;
     const closers = this.fragments.closers(this.#deps.now(), "aborted", "all", INTERRUPTED);
     if (closers.length > 0) await this.commit(closers);
     const ending = abortReason === undefined ? { status } : { status, abortReason };
@@ -165,8 +150,7 @@ export class Journal {
     const context = this.context.nextContext();
     if (context === undefined || this.meta === undefined) return [];
     const { now, thinkingLevel } = this.#deps;
-    const meta = { ...this.meta, tools: [...this.tools], thinking_level: thinkingLevel() };
-    return [sessionMeta(now(), meta), ...context];
+    return [sessionMeta(now(), { ...this.meta, thinking_level: thinkingLevel() }), ...context];
   }
 
   #show(batch: readonly OmniMessage[], lines: readonly string[]): void {

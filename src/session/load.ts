@@ -51,15 +51,14 @@ export async function loadSession(
     onStat: process.onChannelStat,
   });
   let session: Session | undefined;
-  const environment = environmentOf(process, record);
   const journal = new Journal({
     trace,
     channel,
     now: () => clock.iso(),
-    tools: () => environment.definitions(),
     thinkingLevel: () => session?.record.thinkingLevel ?? record.thinkingLevel,
     onUnshown: () => session?.onUnshown(),
     ...(record.running === undefined ? {} : { turnsFrom: record.running.ordinal }),
+    ...(record.restsAt === undefined ? {} : { restsAt: record.restsAt }),
     onShown: (message) => session?.onShown(message),
   });
   for await (const batch of trace.read()) {
@@ -82,7 +81,7 @@ export async function loadSession(
     trace,
     channel,
     journal,
-    environment,
+    environment: environmentOf(process, record),
     model: () => modelOf(process, record),
     workspaceExists: () => isDirectory(record.workspace),
     approvalTimeoutMs: process.approvalTimeoutMs,
@@ -112,7 +111,6 @@ export function environmentOf(
   const offered = record.tools;
   return createEnvironment({
     tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
-    ...(process.mcp === undefined ? {} : { source: process.mcp }),
     clock: process.clock,
   });
 }

@@ -1,20 +1,20 @@
 // What goes with a deleted Session besides its folder.
 
 import { realpath, rm } from "node:fs/promises";
-import { join, sep } from "node:path";
+import { basename, join, sep } from "node:path";
 import type { SessionProcess } from "./process.js";
 import type { SessionRecord } from "./session-record.js";
 
 /**
- * Removes the temporary Workspace that was made for a Session, unless another Session works in it or below it. A folder
- * that a client named is never touched, whatever the record says.
+ * Removes a temporary Workspace with the last of the Session that it was made for and its forks, unless another Session
+ * works in it or below it. A folder that a client named is never touched, whatever the record says.
  */
 export async function removeWorkspace(
   process: SessionProcess,
   removed: SessionRecord,
-  others: readonly SessionRecord[],
+  others: readonly Pick<SessionRecord, "workspace">[],
 ): Promise<void> {
-  const own = join(process.workspacesFolder, removed.sessionId);
+  const own = join(process.workspacesFolder, basename(removed.workspace));
   if (!removed.ownsWorkspace || removed.workspace !== own) return;
   try {
     const real = await realpath(own);

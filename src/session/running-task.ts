@@ -7,7 +7,7 @@ import type { Journal } from "./journal.js";
 export type AbortReason = "user" | "shutdown" | "session_deleted";
 
 type Own = "context" | "systemPrompt" | "tools" | "sessionUsage" | "isCallIdTaken" | "signal" | "abortReason";
-type OfSession = { journal: Journal };
+type OfSession = { journal: Journal; environment: TaskDeps["environment"] };
 export type RunDeps = Omit<TaskDeps, Own | "fragments" | "commit"> & OfSession;
 export type CompactDeps = Omit<CompactionDeps, Own> & OfSession;
 
@@ -99,11 +99,11 @@ export class RunningTask {
     await compact({ ...deps, ...this.#own(deps) }, "manual");
   }
 
-  #own({ journal }: OfSession): Pick<TaskDeps, Own> {
+  #own({ journal, environment }: OfSession): Pick<TaskDeps, Own> {
     return {
       context: journal.context,
       systemPrompt: journal.meta?.system_prompt ?? "",
-      tools: () => journal.tools,
+      tools: journal.meta?.tools ?? environment.definitions(),
       sessionUsage: () => journal.usage,
       isCallIdTaken: (id) => journal.callIds.has(id),
       signal: this.#stop.signal,

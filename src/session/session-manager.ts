@@ -2,21 +2,23 @@
 // drained. Owners are kept apart here: another's Session is not found.
 
 import type { Sink, Subscription } from "../channel/subscription.js";
-import { isSessionMeta } from "../protocol/guards.js";
 import { toLine } from "../protocol/message.js";
-import { ok, type Result, refuse } from "../result.js";
+import { ok, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
-import { createSession } from "./create.js";
-import { newestFirst, readCursor, writeCursor } from "./list-cursor.js";
+import { createSession, type Made } from "./create.js";
+import { forkSession } from "./fork.js";
+import { importSession } from "./import.js";
+import { type ListQuery, pageOf } from "./list-page.js";
 import { type ChannelPosition, type HostHooks, loadSession } from "./load.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { SessionProcess } from "./process.js";
+import { rebuildRecord } from "./rebuild-record.js";
 import { removeWorkspace } from "./remove.js";
 import type { Session } from "./session.js";
-import { recordFromMeta, type SessionRecord } from "./session-record.js";
+import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
 import { TaskPlaces } from "./task-places.js";
-import type { CreateSession, Owner, SessionHost, SessionRefusal, SessionView } from "./types.js";
+import type { CreateSession, ForkSession, ImportSource, Owner, SessionHost, Taken } from "./types.js";
 
 /** How long a deleted Session's Task may take to end before its files go all the same. */
 const REMOVE_GRACE_MS = 3_000;
@@ -55,6 +57,8 @@ export class SessionManager implements SessionHost {
   readonly #entries: Map<string, Entry>;
   readonly #events: OwnerEvents;
   readonly #places: TaskPlaces;
+  /** Sources of forks that are being made. */
+  readonly #forking = new Set<SessionRecord>();
   /** Sessions that are being made and not among the entries yet. */
   #creating = 0;
   #draining = false;
@@ -100,7 +104,35 @@ export class SessionManager implements SessionHost {
     return { sessions: this.#entries.size, inMemory, running: this.#places.taken, pendingApprovals };
   }
 
-  async create(request: CreateSession, owner: Owner): Promise<Result<Session, SessionRefusal>> {
+  create(request: CreateSession, owner: Owner): Promise<Taken<Session>> {
+    return this.#adopt(() => createSession(this.#process, request, owner));
+  }
+
+  async fork(id: string, request: ForkSession, owner: Owner): Promise<Taken<Session> | undefined> {
+    const session = await this.find(id, owner);
+    if (session === undefined) return undefined;
+    if (session.view().state !== "idle") return refuse("task_in_progress", "the Session is busy");
+    const source = session.record;
+    // Also while it is only on its way: whoever deletes the source leaves the fork its Workspace.
+    this.#forking.add(source);
+    try {
+      const trace = await this.#process.traces.open(id);
+      if (trace === undefined) return undefined;
+      const made = await this.#adopt(() => forkSession(this.#process, { record: source, trace }, request));
+      return made.ok || this.#entries.has(id) ? made : undefined;
+    } finally {
+      this.#forking.delete(source);
+      const isGone = !this.#entries.has(id) && (await this.#process.traces.open(id)) === undefined;
+      if (isGone) await this.#removeWorkspace(source);
+    }
+  }
+
+  importTrace(source: ImportSource, owner: Owner): Promise<Taken<Session>> {
+    return this.#adopt(() => importSession(this.#process, source, owner));
+  }
+
+  /** Hosts a Session that is made now. */
+  async #adopt(make: () => Promise<Taken<Made>>): Promise<Taken<Session>> {
     if (this.#draining) return refuse("shutting_down", "the server is shutting down");
     const { maxSessions } = this.#process;
     const held = this.#makeRoom((maxSessions ?? KEPT_IN_MEMORY) - 1);
@@ -110,37 +142,30 @@ export class SessionManager implements SessionHost {
     // The place is taken before anything is awaited: many creates at once do not slip past the cap together.
     this.#creating += 1;
     try {
-      const made = await createSession(this.#process, request, owner);
+      const made = await make();
       if (!made.ok) return made;
       const { record, trace } = made.value;
       const entry: Entry = { record, usedAt: this.#process.clock.now() };
       this.#entries.set(record.sessionId, entry);
       const session = await this.#load(entry, Promise.resolve(trace));
-      this.#events.created(owner, session.view());
+      this.#events.created(record.owner, session.view());
       return ok(session);
     } finally {
       this.#creating -= 1;
     }
   }
 
-  async list(
-    query: { limit: number; cursor?: string; archived: boolean; parent?: string },
-    owner: Owner,
-  ): Promise<Result<{ sessions: SessionView[]; nextCursor?: string }, SessionRefusal>> {
-    const after = query.cursor === undefined ? undefined : readCursor(query.cursor);
-    if (query.cursor !== undefined && after === undefined) {
-      return refuse("invalid_request", "cursor: not one that this server gave");
-    }
-    const records = [...this.#entries.values()]
-      .filter(({ record }) => record.owner === owner && (query.archived || !record.archived))
-      .filter(({ record }) => record.parentSessionId === query.parent)
-      .filter(({ record }) => after === undefined || newestFirst(after, record) < 0)
-      .sort((a, b) => newestFirst(a.record, b.record));
-    const page = records.slice(0, query.limit);
-    const last = page[page.length - 1];
+  async list(query: ListQuery, owner: Owner): ReturnType<SessionHost["list"]> {
+    const page = pageOf(
+      [...this.#entries.values()].map(({ record }) => record),
+      query,
+      owner,
+    );
+    if (page === undefined) return refuse("invalid_request", "cursor: not one that this server gave");
+    const { records, nextCursor } = page;
     return ok({
-      sessions: page.map(({ record, session }) => session?.view() ?? recordView(record)),
-      ...(records.length > page.length && last !== undefined ? { nextCursor: writeCursor(last.record) } : {}),
+      sessions: records.map((record) => this.#entries.get(record.sessionId)?.session?.view() ?? recordView(record)),
+      ...(nextCursor === undefined ? {} : { nextCursor }),
     });
   }
 
@@ -180,8 +205,7 @@ export class SessionManager implements SessionHost {
       this.#entries.set(id, entry);
       throw error;
     }
-    const others = [...this.#entries.values()].map(({ record }) => record);
-    await removeWorkspace(this.#process, entry.record, others);
+    await this.#removeWorkspace(entry.record);
     this.#events.deleted(owner, id);
     return true;
   }
@@ -243,6 +267,11 @@ export class SessionManager implements SessionHost {
     };
   }
 
+  #removeWorkspace(removed: SessionRecord): Promise<void> {
+    const others = [...this.#entries.values()].map(({ record }) => record);
+    return removeWorkspace(this.#process, removed, [...others, ...this.#forking]);
+  }
+
   /** Unloads idle Sessions, the least recently used first, until `limit` are in memory. @returns how many are. */
   #makeRoom(limit: number): number {
     let held = this.#creating;
@@ -259,32 +288,4 @@ export class SessionManager implements SessionHost {
     }
     return held;
   }
-}
-
-async function rebuildRecord(process: SessionProcess, sessionId: string): Promise<SessionRecord | undefined> {
-  try {
-    const trace = await process.traces.open(sessionId);
-    if (trace === undefined) return undefined;
-    const first = await firstOf(trace.read({ from: 0, to: 1 }));
-    const meta = await firstOf(trace.read({ from: trace.contextStart, to: trace.contextStart + 1 }));
-    const last = await firstOf(trace.read({ from: trace.count - 1 }));
-    if (first === undefined || meta === undefined || !isSessionMeta(meta.message)) return undefined;
-    const lastActiveAt = last?.message.timestamp ?? first.message.timestamp;
-    const record = recordFromMeta(meta.message.payload, {
-      sessionId,
-      createdAt: first.message.timestamp,
-      lastActiveAt,
-      workspacesFolder: process.workspacesFolder,
-    });
-    // The last epoch went with the record; the Channel was alive when the last message was written.
-    return { ...record, epoch: Math.max(0, Date.parse(lastActiveAt) || 0) };
-  } catch (error) {
-    process.log.error({ err: error, sessionId }, "a Session without a record could not be read from its Trace");
-    return undefined;
-  }
-}
-
-async function firstOf<T>(batches: AsyncIterable<readonly T[]>): Promise<T | undefined> {
-  for await (const batch of batches) return batch[0];
-  return undefined;
 }

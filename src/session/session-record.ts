@@ -10,7 +10,6 @@ import { THINKING_LEVELS, type ThinkingLevel } from "../engine/ports.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "../protocol/payloads.js";
-import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
@@ -47,6 +46,8 @@ export const sessionRecordSchema = z.looseObject({
   archived: z.boolean().catch(false),
   parentSessionId: z.string().optional().catch(undefined),
   ...ledgerFields,
+  /** Number of records that a fork was given: the Session is idle behind them, though they may end with a Prompt. */
+  restsAt: z.number().int().positive().optional().catch(undefined),
   /** The last epoch of the Session's Channel; the next one is larger. */
   epoch: z.number().int().nonnegative().catch(0),
   /** Cumulative, children's included. */
@@ -127,7 +128,7 @@ export function recordFromMeta(
     thinkingLevel: isThinkingLevel(meta.thinking_level) ? meta.thinking_level : "default",
     title: null,
     // What the model was offered, less what configured MCP servers add by themselves.
-    tools: meta.tools.map((tool) => tool.name).filter((name) => !name.startsWith(MCP_PREFIX)),
+    tools: meta.tools.map((tool) => tool.name).filter((name) => !name.startsWith("mcp__")),
     createdAt,
     lastActiveAt,
     archived: false,

@@ -46,6 +46,32 @@ export interface CreateSession {
   allowOutsideWorkspace?: boolean;
 }
 
+export interface ForkSession {
+  /** The last record of the source that the fork has. */
+  ordinal: number;
+  provider?: string;
+  modelId?: string;
+}
+
+/** A Trace that is uploaded. */
+export interface ImportSource {
+  /** JSON Lines, in pieces of any size. What it throws is thrown on, and nothing is left of the import then. */
+  chunks: AsyncIterable<Uint8Array>;
+  /** What to do with lines that hold no record: refuse the file, or leave them out as a restart does. */
+  damaged: "refuse" | "skip";
+  /** Longest line that is taken. */
+  maxLineBytes: number;
+}
+
+/** What is wrong with a file, by line. */
+export interface LineProblem {
+  path: string;
+  message: string;
+}
+
+/** What a file became. `problems` says why not, by line. */
+export type Taken<T> = Result<T, SessionRefusal> & { problems?: LineProblem[] };
+
 export interface PatchSession {
   title?: string | null;
   approvalMode?: ApprovalMode;
@@ -110,6 +136,7 @@ export interface ModelView {
 export type SessionRefusal =
   | "invalid_request"
   | "unknown_model"
+  | "ordinal_not_committed"
   | "model_unavailable"
   | "workspace_not_found"
   | "workspace_missing"
@@ -196,6 +223,13 @@ export interface HostedSession {
 /** All Sessions of this process, seen by owner: another's Session does not exist. */
 export interface SessionHost {
   create(request: CreateSession, owner: Owner): Promise<Result<HostedSession, SessionRefusal>>;
+  /**
+   * Makes a Session of another's history up to and including a record, in the same Workspace. The source is only read.
+   * @returns undefined when there is no source of that id.
+   */
+  fork(id: string, request: ForkSession, owner: Owner): Promise<Result<HostedSession, SessionRefusal> | undefined>;
+  /** Makes a Session of an uploaded Trace. */
+  importTrace(source: ImportSource, owner: Owner): Promise<Taken<HostedSession>>;
   list(
     query: { limit: number; cursor?: string; archived: boolean; parent?: string },
     owner: Owner,

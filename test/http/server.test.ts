@@ -23,12 +23,6 @@ describe("the one shape of errors", () => {
     expect((await call(server, "PROPFIND", "/api/sessions")).status).toBe(405);
   });
 
-  test("endpoints of later versions do not exist yet", async () => {
-    const server = await startServer();
-    const id = await makeSession(server);
-    expect((await call(server, "POST", `/api/sessions/${id}/fork`, {})).status).toBe(404);
-  });
-
   test("malformed JSON is 400, a wrong type 415, and a body over the limit 413", async () => {
     const server = await startServer({ OMNID_BODY_LIMIT: "1000" });
     const post = (body: string | Buffer, type: string) =>

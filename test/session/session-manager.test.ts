@@ -3,28 +3,14 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
 import { isPayload } from "../../src/protocol/guards.js";
-import type { OmniMessage } from "../../src/protocol/message.js";
 import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
 import { StorageError } from "../../src/trace/storage-error.js";
 import { diskFs } from "../../src/trace/trace-fs.js";
 import { scriptedModel } from "../support/engine.js";
 import { manualClock } from "../support/manual-clock.js";
-import { ended, hostOn, listReader, tempDir } from "../support/sessions.js";
+import { ended, hostOn, listReader, made, recordsOf, tempDir } from "../support/sessions.js";
 
 const never = new Promise<never>(() => {});
-
-async function made<T>(result: Promise<{ ok: true; value: T } | { ok: false; message: string }>): Promise<T> {
-  const settled = await result;
-  if (!settled.ok) throw new Error(settled.message);
-  return settled.value;
-}
-
-async function recordsOf(session: {
-  history(query: object): Promise<{ ok: boolean; value?: { records: { json: string }[] } }>;
-}): Promise<OmniMessage[]> {
-  const page = await session.history({});
-  return (page.value?.records ?? []).map(({ json }) => JSON.parse(json));
-}
 
 const sentTexts = (request: LLMRequest | undefined) =>
   (request?.messages ?? []).flatMap((message) => (isPayload(message, "text") ? [message.payload.text] : []));

@@ -91,6 +91,14 @@ export class MemoryHost implements SessionHost {
     return ok(session);
   }
 
+  async fork(): Promise<never> {
+    throw new Error("Sessions in memory are not forked");
+  }
+
+  async importTrace(): Promise<never> {
+    throw new Error("Sessions in memory are not imported");
+  }
+
   async list(query: { limit: number; cursor?: string; archived: boolean; parent?: string }, owner: Owner) {
     const all = [...this.sessions.values()].filter((s) => s.owner === owner).map((s) => s.view());
     const wanted = all.filter((v) => (query.archived || !v.archived) && v.parentSessionId === query.parent).reverse();

@@ -92,6 +92,19 @@ export async function hostOn(options: HostOptions): Promise<SessionManager> {
   });
 }
 
+export async function made<T>(result: Promise<{ ok: true; value: T } | { ok: false; message: string }>): Promise<T> {
+  const settled = await result;
+  if (!settled.ok) throw new Error(settled.message);
+  return settled.value;
+}
+
+export async function recordsOf(session: {
+  history(query: object): Promise<{ ok: boolean; value?: { records: { json: string }[] } }>;
+}): Promise<OmniMessage[]> {
+  const page = await session.history({});
+  return (page.value?.records ?? []).map(({ json }) => JSON.parse(json));
+}
+
 export interface ListReader extends Sink {
   readonly events: { id?: string; name?: string; data: Record<string, unknown> }[];
   readonly messages: OmniMessage[];
