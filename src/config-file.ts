@@ -43,14 +43,38 @@ const modelSchema = z
     error: "give apiKey or apiKeyEnv, not both",
   });
 
-const mcpServerSchema = z.union([
-  z.strictObject({
-    command: name,
-    args: z.array(z.string()).default([]),
-    env: z.record(z.string(), z.string()).default({}),
-  }),
-  z.strictObject({ url: httpUrl, headers: z.record(z.string(), z.string()).default({}) }),
-]);
+const NUL = "must hold no NUL character";
+const withoutNul = z.string().refine((text) => !text.includes("\0"), NUL);
+
+const mcpProcessSchema = z.strictObject({
+  command: name.refine((text) => !text.includes("\0"), NUL),
+  args: z.array(withoutNul).default([]),
+  env: z.record(z.string().regex(/^[^=\0]+$/, "must be the name of a variable"), withoutNul).default({}),
+});
+
+const mcpHttpSchema = z.strictObject({
+  url: httpUrl.refine((text) => !hasUserInfo(text), "must hold no user name or password; use headers"),
+  headers: z
+    .record(
+      z.string().regex(/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/, "must be the name of a header"),
+      // Problems name the place and never the value.
+      z.string().regex(/^[\t\x20-\x7e\x80-\xff]*$/, "must be what a header can carry"),
+    )
+    .default({}),
+});
+
+/** A process or an address: with both schemas in a union, a problem in either would have no path. */
+const mcpServerSchema = z.unknown().transform((given, context) => {
+  const keys = typeof given === "object" && given !== null ? Object.keys(given) : [];
+  if (!keys.includes("command") && !keys.includes("url")) {
+    context.addIssue({ code: "custom", message: "must have a command or a url" });
+    return z.NEVER;
+  }
+  const parsed = keys.includes("url") ? mcpHttpSchema.safeParse(given) : mcpProcessSchema.safeParse(given);
+  if (parsed.success) return parsed.data;
+  for (const { path, message } of parsed.error.issues) context.addIssue({ code: "custom", path, message });
+  return z.NEVER;
+});
 
 const modelRefSchema = z.strictObject({ provider: name, modelId: name });
 
@@ -68,7 +92,7 @@ export const configFileSchema = z.strictObject({
       prompt: z.string().trim().min(1).default(COMPACTION_PROMPT),
     })
     .prefault({}),
-  mcpServers: z.record(z.string(), mcpServerSchema).default({}),
+  mcpServers: z.record(z.string().min(1, "must have a name"), mcpServerSchema).default({}),
 });
 
 export type ConfigFile = z.infer<typeof configFileSchema>;
@@ -91,6 +115,25 @@ export function parseConfigFile(text: string): { file: ConfigFile } | { problems
   return parsed.success && problems.length === 0 ? { file: parsed.data } : { problems };
 }
 
+/** Settings of a server that are no secret: blanked, they would take the PATH of every command with them. */
+const NO_SECRET =
+  /^(?:PATH|HOME|USER|SHELL|LANG|TERM|TZ|NODE_ENV|[A-Z_]*_(?:PATH|HOME|DIR|ROOT)|accept|content-type|user-agent)$/i;
+
+/** What the settings of the MCP servers hold that must not leave the process. */
+export function mcpSecrets({ mcpServers }: ConfigFile): string[] {
+  return Object.values(mcpServers).flatMap((server) => {
+    const query = "url" in server ? [...new URL(server.url).searchParams] : [];
+    const settings = Object.entries("command" in server ? server.env : server.headers);
+    return (
+      [...settings, ...query]
+        .filter(([name]) => !NO_SECRET.test(name))
+        .flatMap(([, value]) => value.split(" "))
+        // Most settings are no secret ("1", "true"); what could be one is long. "Bearer x" hides x.
+        .filter((word) => word.length >= 8)
+    );
+  });
+}
+
 // V8 quotes the text around the fault, which may be a key that the file holds.
 function jsonFault(error: unknown): string {
   const place = /position \d+(?: \(line \d+ column \d+\))?/.exec(String(error));
@@ -104,6 +147,11 @@ function describe(issue: z.core.$ZodIssue): string {
 function pathOf(path: readonly PropertyKey[]): string {
   const text = path.map((step) => (typeof step === "number" ? `[${step}]` : `.${String(step)}`)).join("");
   return text.replace(/^\./, "") || "the file";
+}
+
+function hasUserInfo(text: string): boolean {
+  const { username, password } = URL.canParse(text) ? new URL(text) : { username: "", password: "" };
+  return username !== "" || password !== "";
 }
 
 function duplicates(models: readonly ConfiguredModel[]): string[] {

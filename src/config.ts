@@ -7,7 +7,7 @@ import { BlockList, isIP } from "node:net";
 import { homedir } from "node:os";
 import { resolve } from "node:path";
 import { z } from "zod";
-import { type ConfigFile, type ModelRef, parseConfigFile } from "./config-file.js";
+import { type ConfigFile, type ModelRef, mcpSecrets, parseConfigFile } from "./config-file.js";
 import { buildRegistry, type Environment, type ModelRegistry } from "./model-registry.js";
 
 export interface Token {
@@ -288,11 +288,6 @@ function secretsOf(v: Variables, file: ConfigFile, models: ModelRegistry): strin
   const secrets = new Set<string>(v.OMNID_TOKENS.map((token) => token.secret));
   for (const key of [v.OPENAI_API_KEY, v.ANTHROPIC_API_KEY, v.GEMINI_API_KEY]) if (key) secrets.add(key);
   for (const { spec } of models.models) if (spec.apiKey) secrets.add(spec.apiKey);
-  for (const server of Object.values(file.mcpServers)) {
-    for (const value of Object.values("command" in server ? server.env : server.headers)) {
-      // Most settings of a server are no secret ("1", "true"); what could be one is long. "Bearer x" hides x.
-      for (const word of value.split(" ")) if (word.length >= 8) secrets.add(word);
-    }
-  }
+  for (const secret of mcpSecrets(file)) secrets.add(secret);
   return [...secrets];
 }

@@ -20,6 +20,7 @@ import { acquireLease, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
 import { createSessionManager, type SessionManager } from "./session/session-manager.js";
 import { createRecordStore } from "./session/session-record.js";
+import { type McpServers, startMcp } from "./tools/mcp.js";
 import { scrubEnvironment } from "./tools/scrub-environment.js";
 import { createTraceStore } from "./trace/jsonl-store.js";
 import { makeFolder } from "./trace/make-folder.js";
@@ -76,14 +77,23 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
 export async function startServer(config: Config, log: Logger, lease: Lease): Promise<RunningServer> {
   const clock = systemClock();
   const metrics = createMetrics();
-  const host = await hostSessions(config, log, clock, metrics);
-  const app = await createServer({ config, host, clock, newId, log, metrics });
-  await app.listen({ host: config.host, port: config.port });
+  const mcp = connectMcp(config, log, clock, metrics);
+  let app: App;
+  let host: SessionManager;
+  try {
+    host = await hostSessions(config, log, clock, metrics, mcp);
+    app = await createServer({ config, host, clock, newId, log, metrics });
+    await app.listen({ host: config.host, port: config.port });
+  } catch (error) {
+    await mcp?.close();
+    throw error;
+  }
   return {
     url: urlOf(app, config.host),
     close: async () => {
       // Sessions end first: their streams would keep the listener open.
       await host.drain(SHUTDOWN_RETRY_MS);
+      await mcp?.close();
       // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
       const cancel = clock.after(CLOSE_GRACE_MS, () => app.server.closeAllConnections());
       await app.close();
@@ -99,6 +109,7 @@ export async function hostSessions(
   log: Logger,
   clock: Clock,
   metrics: Metrics,
+  mcp?: McpServers,
 ): Promise<SessionManager> {
   const traces = await createTraceStore({ dir: config.dataDir, fsync: config.fsync, clock, log });
   const workspacesFolder = join(config.dataDir, "workspaces");
@@ -116,6 +127,7 @@ export async function hostSessions(
       names: ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"],
       secrets: config.secrets,
     }),
+    ...(mcp === undefined ? {} : { mcp }),
     systemPrompt: config.systemPrompt,
     maxTurns: config.maxTurns,
     retry: config.retry,
@@ -132,6 +144,25 @@ export async function hostSessions(
   metrics.gauge("omnid_tasks_running", "Tasks that run", () => manager.figures.running);
   metrics.gauge("omnid_approvals_pending", "Approvals that wait for a person", () => manager.figures.pendingApprovals);
   return manager;
+}
+
+/** Begins to connect to the configured MCP servers; whoever holds the result closes it. */
+export function connectMcp(config: Config, log: Logger, clock: Clock, metrics: Metrics): McpServers | undefined {
+  const names = Object.keys(config.mcpServers);
+  if (names.length === 0) return undefined;
+  const calls = metrics.counter("omnid_mcp_calls_total", "Calls of MCP tools", ["server", "outcome"]);
+  const { PATH, HOME } = process.env;
+  const mcp = startMcp({
+    servers: config.mcpServers,
+    environment: { ...(PATH === undefined ? {} : { PATH }), ...(HOME === undefined ? {} : { HOME }) },
+    clock,
+    log,
+    onCall: (call) => calls(call),
+  });
+  metrics.gauge("omnid_mcp_servers", "MCP servers that are configured", () => names.length);
+  metrics.gauge("omnid_mcp_servers_connected", "MCP servers that are connected", () => mcp.figures.connected);
+  metrics.gauge("omnid_mcp_tools", "Tools of MCP servers that a new Session is offered", () => mcp.figures.tools);
+  return mcp;
 }
 
 function modelsOf({ models, requestTimeoutMs, demoDelayMs }: Config, clock: Clock): Models {

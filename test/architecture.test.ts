@@ -97,11 +97,18 @@ describe("what only one place may know", () => {
     ["undici", /^undici/, (p) => p === "src/llm/http-sse.ts"],
     ["eventsource-parser", /^eventsource-parser/, (p) => p === "src/llm/http-sse.ts" || p.startsWith("src/client/")],
     ["commander", /^commander/, (p) => p === "src/cli.ts"],
+    ["the MCP SDK", /^@modelcontextprotocol\//, (p) => /^src\/tools\/mcp-(client|stdio|http)\.ts$/.test(p)],
     ["prom-client", /^prom-client/, (p) => p === "src/http/metrics.ts"],
   ];
   test.each(only)("%s", (_name, pattern, allowed) => {
     const wrong = sources.filter(({ path, packages }) => packages.some((p) => pattern.test(p)) && !allowed(path));
     expect(wrong.map((source) => source.path)).toEqual([]);
+  });
+
+  test("the MCP SDK is loaded where a server is configured, and nowhere else", () => {
+    const imports = sources.flatMap(({ text }) => text.match(/^.*"@modelcontextprotocol\/.*$/gm) ?? []);
+    expect(imports.length).toBeGreaterThan(0);
+    expect(imports.filter((line) => !/^import type |await import\(/.test(line))).toEqual([]);
   });
 
   test("the system's time and randomness", () => {

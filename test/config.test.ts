@@ -186,6 +186,50 @@ describe("the file", () => {
     expect(problems).toContain("sytemPrompt");
   });
 
+  test("each problem of an MCP server comes with its path, and none shows a value", () => {
+    const problems = problemsIn({
+      mcpServers: {
+        neither: { args: ["a"] },
+        both: { command: "x", url: "https://far.example" },
+        empty: { command: "" },
+        odd: { command: "x", args: [1], env: { "A=B": "v", C: "nul-value\0" }, cwd: "/" },
+        address: { url: "ftp://far.example" },
+        user: { url: "https://ada:pass-in-url@far.example" },
+        headers: { url: "https://far.example", headers: { "a b": "v", ok: "header-value\n" } },
+        "": { command: "x" },
+      },
+    });
+    const paths = problems.map((problem) => /^OMNID_CONFIG: (mcpServers.*?): \S/.exec(problem)?.[1]);
+    expect([...new Set(paths)].sort()).toEqual([
+      "mcpServers.",
+      "mcpServers.address.url",
+      "mcpServers.both",
+      "mcpServers.empty.command",
+      "mcpServers.headers.headers.a b",
+      "mcpServers.headers.headers.ok",
+      "mcpServers.neither",
+      "mcpServers.odd",
+      "mcpServers.odd.args[0]",
+      "mcpServers.odd.env.A=B",
+      "mcpServers.odd.env.C",
+      "mcpServers.user.url",
+    ]);
+    expect(problems.join("\n")).not.toMatch(/nul-value|header-value|pass-in-url/);
+  });
+
+  test("settings of an MCP server that stand everywhere are no secrets; what its address holds is one", () => {
+    const { secrets } = withFile({
+      mcpServers: {
+        near: {
+          command: "x",
+          env: { PATH: "/usr/bin:/bin:/x", DATA_DIR: "/var/lib/data", TOKEN: "/k/begins/like/a/path" },
+        },
+        far: { url: "https://far.example/?key=in-the-address", headers: { accept: "application/json" } },
+      },
+    });
+    expect([...secrets].sort()).toEqual(["/k/begins/like/a/path", "in-the-address"]);
+  });
+
   test("a file that is not JSON is a problem that quotes none of it", () => {
     const problems = problemsIn('{"models": [{"apiKey": "sk-very-secret" oops}]}').join();
     expect(problems).toContain("OMNID_CONFIG: is not JSON");

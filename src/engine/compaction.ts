@@ -40,7 +40,7 @@ export interface CompactionDeps {
   /** The fold over what was recorded. */
   context: Context;
   systemPrompt: string;
-  tools: readonly ToolDefinition[];
+  tools(): readonly ToolDefinition[];
   thinkingLevel: ThinkingLevel;
   isCallIdTaken(toolCallId: string): boolean;
   /** The Session's usage so far. */
@@ -158,7 +158,7 @@ function requestOf(deps: CompactionDeps, messages: readonly CompleteMessage[]): 
   return {
     sessionId,
     systemPrompt,
-    tools,
+    tools: tools(),
     thinkingLevel,
     isCallIdTaken,
     messages: [...messages, userText(clock.iso(), settings.prompt)],
@@ -175,7 +175,7 @@ function thatFit(deps: CompactionDeps): CompleteMessage[] {
   const { context, contextWindow, systemPrompt, tools, settings, clock } = deps;
   const { messages, committed } = context.toSummarize();
   if (contextWindow <= 0) return messages;
-  const prefix = systemPrompt.length + JSON.stringify(tools).length;
+  const prefix = systemPrompt.length + JSON.stringify(tools()).length;
   const carried = prefix + sizeOfAll(messages.slice(0, committed));
   const { tokens } = context.size;
   const perChar = tokens > 0 ? tokens / carried : 1 / CHARS_PER_TOKEN;

@@ -30,7 +30,8 @@ export interface Resumption {
 export interface TaskDeps extends Omit<TurnDeps, "emit"> {
   sessionId: string;
   systemPrompt: string;
-  tools: readonly ToolDefinition[];
+  /** Those of the context that the next Request belongs to. */
+  tools(): readonly ToolDefinition[];
   thinkingLevel: ThinkingLevel;
   /** Committed Requests that one Task may take; negative for no limit. */
   maxTurns: number;
@@ -152,7 +153,7 @@ async function nextTurn(
   const request = {
     sessionId: deps.sessionId,
     systemPrompt: deps.systemPrompt,
-    tools: deps.tools,
+    tools: deps.tools(),
     messages: deps.context.assemble(),
     thinkingLevel: deps.thinkingLevel,
     isCallIdTaken: deps.isCallIdTaken,

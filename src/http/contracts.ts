@@ -56,7 +56,7 @@ export const createSessionBody = z
       .refine((turns) => turns !== 0, "must be -1 (no limit) or a positive number")
       .optional()
       .describe("Requests that one Task may take; -1 means no limit."),
-    tools: z.array(id).optional().describe("Names of built-in tools to offer. Left out: all of them."),
+    tools: z.array(id).optional().describe("Built-in tools to offer. Left out: all. Those of MCP servers always are."),
     allowOutsideWorkspace: z.boolean().optional(),
   })
   .refine((body) => (body.provider === undefined) === (body.modelId === undefined), {

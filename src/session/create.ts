@@ -5,6 +5,7 @@ import { isAbsolute, join } from "node:path";
 import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
+import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { makeFolder } from "../trace/make-folder.js";
 import type { Trace } from "../trace/trace-store.js";
 import { environmentOf, isDirectory } from "./load.js";
@@ -24,6 +25,7 @@ export async function createSession(
   request: CreateSession,
   owner: Owner,
 ): Promise<Result<Made, SessionRefusal>> {
+  await process.mcp?.settled();
   const checked = await check(process, request);
   if (!checked.ok) return checked;
   const record = await recordOf(process, request, owner);
@@ -106,9 +108,11 @@ function metaLine(
   record: SessionRecord,
 ): Result<string, SessionRefusal> {
   const tools = [...environmentOf(process, record).definitions()];
-  const unknown = request.tools?.filter((name) => !tools.some((tool) => tool.name === name)) ?? [];
+  const isBuiltIn = (name: string) => !name.startsWith(MCP_PREFIX) && tools.some((tool) => tool.name === name);
+  const unknown = request.tools?.filter((name) => !isBuiltIn(name)) ?? [];
   if (unknown.length > 0) return refuse("invalid_request", `tools: there is no tool ${unknown.join(", ")}`);
-  const names = tools.map((tool) => tool.name);
+  // Those of MCP servers may be others in a later context, which the prompt outlives.
+  const names = tools.map((tool) => tool.name).filter((name) => !name.startsWith(MCP_PREFIX));
   const meta = sessionMeta(record.createdAt, {
     session_id: record.sessionId,
     provider: record.provider,

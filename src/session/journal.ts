@@ -11,7 +11,13 @@ import { PartialAggregator } from "../protocol/aggregate.js";
 import { emptyTokenCounts, sessionMeta } from "../protocol/builders.js";
 import { isPartial, isPayload, isSessionMeta } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
-import type { RequestEndPayload, SessionMetaPayload, StopReason, TokenCounts } from "../protocol/payloads.js";
+import type {
+  RequestEndPayload,
+  SessionMetaPayload,
+  StopReason,
+  TokenCounts,
+  ToolDefinition,
+} from "../protocol/payloads.js";
 
 /** The Trace as the journal uses it. Both reject when the records could not be written; then none of them was. */
 export interface RecordSink {
@@ -26,6 +32,8 @@ export interface JournalDeps {
   now: () => string;
   /** The Session's, for the `session_meta` of a context that begins. */
   thinkingLevel: () => string;
+  /** What a context that begins is offered. */
+  tools: () => readonly ToolDefinition[];
   /** Called when a new context's first records went to the Trace together with what was shown just now. */
   onUnshown(): void;
   /** Where the Task begins that an earlier process left running. */
@@ -55,9 +63,18 @@ export class Journal {
   usage: TokenCounts = emptyTokenCounts();
   meta: SessionMetaPayload | undefined;
   #rotation: Promise<void> | undefined;
+  /** Chosen when the first Request of a context is made, and recorded with it. */
+  #nextTools: readonly ToolDefinition[] | undefined;
 
   constructor(deps: JournalDeps) {
     this.#deps = deps;
+  }
+
+  /** The tools of the context that the next record belongs to: fixed for as long as it lasts. */
+  get tools(): readonly ToolDefinition[] {
+    if (this.meta !== undefined && this.context.nextContext() === undefined) return this.meta.tools;
+    this.#nextTools ??= this.#deps.tools();
+    return this.#nextTools;
   }
 
   /** Records and shows messages of the stream. Fragments pass at once, unless a record goes before them. */
@@ -96,6 +113,7 @@ export class Journal {
     else if ("steer_id" in record.payload) this.steerIds.add(String(record.payload.steer_id));
     else if (isSessionMeta(record)) {
       this.meta = record.payload;
+      this.#nextTools = undefined;
       this.contextStart = this.records;
     } else if (isPayload(record, "compaction_end") && record.payload.status === "completed") {
       // What it closed is not the current context's; the context that it made begins with the next record.
@@ -150,7 +168,8 @@ export class Journal {
     const context = this.context.nextContext();
     if (context === undefined || this.meta === undefined) return [];
     const { now, thinkingLevel } = this.#deps;
-    return [sessionMeta(now(), { ...this.meta, thinking_level: thinkingLevel() }), ...context];
+    const meta = { ...this.meta, tools: [...this.tools], thinking_level: thinkingLevel() };
+    return [sessionMeta(now(), meta), ...context];
   }
 
   #show(batch: readonly OmniMessage[], lines: readonly string[]): void {

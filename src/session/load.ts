@@ -51,10 +51,12 @@ export async function loadSession(
     onStat: process.onChannelStat,
   });
   let session: Session | undefined;
+  const environment = environmentOf(process, record);
   const journal = new Journal({
     trace,
     channel,
     now: () => clock.iso(),
+    tools: () => environment.definitions(),
     thinkingLevel: () => session?.record.thinkingLevel ?? record.thinkingLevel,
     onUnshown: () => session?.onUnshown(),
     ...(record.running === undefined ? {} : { turnsFrom: record.running.ordinal }),
@@ -81,7 +83,7 @@ export async function loadSession(
     trace,
     channel,
     journal,
-    environment: environmentOf(process, record),
+    environment,
     model: () => modelOf(process, record),
     workspaceExists: () => isDirectory(record.workspace),
     approvalTimeoutMs: process.approvalTimeoutMs,
@@ -111,6 +113,7 @@ export function environmentOf(
   const offered = record.tools;
   return createEnvironment({
     tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
+    ...(process.mcp === undefined ? {} : { source: process.mcp }),
     clock: process.clock,
   });
 }

@@ -8,6 +8,7 @@ import type { RetryPolicy } from "../engine/ladder.js";
 import type { LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
 import type { ModelSpec } from "../llm/model-spec.js";
+import type { ToolSource } from "../tools/tool.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
 import type { RecordStore } from "./session-record.js";
 import type { ModelView } from "./types.js";
@@ -36,6 +37,8 @@ export interface SessionProcess {
   workspacesFolder: string;
   /** What commands find in their environment; free of secrets. */
   commandEnvironment: Readonly<Record<string, string>>;
+  /** The tools of configured MCP servers, offered to every Session whatever built-in ones it asks for. */
+  mcp?: ToolSource & { settled(): Promise<void> };
   /** Replaces the default system prompt. */
   systemPrompt: string | undefined;
   maxTurns: number;

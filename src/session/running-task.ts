@@ -7,7 +7,7 @@ import type { Journal } from "./journal.js";
 export type AbortReason = "user" | "shutdown" | "session_deleted";
 
 type Own = "context" | "systemPrompt" | "tools" | "sessionUsage" | "isCallIdTaken" | "signal" | "abortReason";
-type OfSession = { journal: Journal; environment: TaskDeps["environment"] };
+type OfSession = { journal: Journal };
 export type RunDeps = Omit<TaskDeps, Own | "fragments" | "commit"> & OfSession;
 export type CompactDeps = Omit<CompactionDeps, Own> & OfSession;
 
@@ -99,11 +99,11 @@ export class RunningTask {
     await compact({ ...deps, ...this.#own(deps) }, "manual");
   }
 
-  #own({ journal, environment }: OfSession): Pick<TaskDeps, Own> {
+  #own({ journal }: OfSession): Pick<TaskDeps, Own> {
     return {
       context: journal.context,
       systemPrompt: journal.meta?.system_prompt ?? "",
-      tools: journal.meta?.tools ?? environment.definitions(),
+      tools: () => journal.tools,
       sessionUsage: () => journal.usage,
       isCallIdTaken: (id) => journal.callIds.has(id),
       signal: this.#stop.signal,

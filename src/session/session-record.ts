@@ -10,6 +10,7 @@ import { THINKING_LEVELS, type ThinkingLevel } from "../engine/ports.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
 import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "../protocol/payloads.js";
+import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
@@ -128,7 +129,7 @@ export function recordFromMeta(
     thinkingLevel: isThinkingLevel(meta.thinking_level) ? meta.thinking_level : "default",
     title: null,
     // What the model was offered, less what configured MCP servers add by themselves.
-    tools: meta.tools.map((tool) => tool.name).filter((name) => !name.startsWith("mcp__")),
+    tools: meta.tools.map((tool) => tool.name).filter((name) => !name.startsWith(MCP_PREFIX)),
     createdAt,
     lastActiveAt,
     archived: false,

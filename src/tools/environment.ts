@@ -8,7 +8,7 @@ import type { ToolCallPayload } from "../protocol/payloads.js";
 import { ToolOutputWriter } from "../protocol/segment.js";
 import { ok, type Result, refuse, unreachable } from "../result.js";
 import { Progress } from "./progress.js";
-import { type Tool, ToolFailure, type ToolOutput } from "./tool.js";
+import { type Tool, ToolFailure, type ToolOutput, type ToolSource } from "./tool.js";
 import { ToolRun } from "./tool-run.js";
 import { OutputCap } from "./truncate.js";
 
@@ -19,6 +19,8 @@ const NO_OUTPUT = "[no output]";
 
 export interface EnvironmentOptions {
   tools: readonly Tool[];
+  /** Further tools, whose names are none of `tools`. They are looked up at each call. */
+  source?: ToolSource;
   clock: Clock;
   /** Longest output of one call, in characters. Left out: 16,000. */
   maxOutputChars?: number;
@@ -26,28 +28,33 @@ export interface EnvironmentOptions {
 
 /** Makes the Environment of one Session from its tools. Two tools of one name are a bug and throw. */
 export function createEnvironment(options: EnvironmentOptions): Environment {
-  const { tools, clock, maxOutputChars = DEFAULT_MAX_OUTPUT_CHARS } = options;
+  const { tools, source, clock, maxOutputChars = DEFAULT_MAX_OUTPUT_CHARS } = options;
   const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
   if (byName.size !== tools.length) throw new Error("two tools have one name");
   const definitions = tools.map((tool) => tool.definition);
+  const now: ToolSource = {
+    tools: () => (source === undefined ? tools : [...tools, ...source.tools()]),
+    find: (name) => byName.get(name) ?? source?.find(name),
+  };
 
   return {
-    definitions: () => definitions,
+    definitions: () => (source === undefined ? definitions : now.tools().map((tool) => tool.definition)),
     check: (call) => {
-      const prepared = prepare(byName, call.payload);
+      const prepared = prepare(now, call.payload);
       return prepared.ok ? undefined : prepared.message;
     },
-    mayWrite: (toolName) => byName.get(toolName)?.mayWrite ?? true,
-    execute: (execution) => execute(execution, byName, clock, maxOutputChars),
+    mayWrite: (toolName) => now.find(toolName)?.mayWrite ?? true,
+    execute: (execution) => execute(execution, now, clock, maxOutputChars),
   };
 }
 
 type Prepared = Result<{ tool: Tool; args: unknown }, "unknown_tool" | "bad_arguments">;
 
-function prepare(byName: ReadonlyMap<string, Tool>, call: ToolCallPayload): Prepared {
-  const tool = byName.get(call.name);
+function prepare(source: ToolSource, call: ToolCallPayload): Prepared {
+  const tool = source.find(call.name);
   if (tool === undefined) {
-    const known = byName.size === 0 ? "There are no tools" : `The tools are: ${[...byName.keys()].join(", ")}`;
+    const names = source.tools().map(({ definition }) => definition.name);
+    const known = names.length === 0 ? "There are no tools" : `The tools are: ${names.join(", ")}`;
     return refuse("unknown_tool", `There is no tool named ${JSON.stringify(call.name)}. ${known}.`);
   }
   const parsed = tool.parse(call.arguments);
@@ -56,7 +63,7 @@ function prepare(byName: ReadonlyMap<string, Tool>, call: ToolCallPayload): Prep
 
 async function* execute(
   execution: ToolExecution,
-  byName: ReadonlyMap<string, Tool>,
+  source: ToolSource,
   clock: Clock,
   maxOutputChars: number,
 ): AsyncGenerator<readonly OmniMessage[], void, void> {
@@ -65,7 +72,7 @@ async function* execute(
   let run: ToolRun | undefined;
   try {
     if (signal.aborted) return yield output.interrupt();
-    const prepared = prepare(byName, call.payload);
+    const prepared = prepare(source, call.payload);
     if (!prepared.ok) return yield output.end({ stop: "failed", note: prepared.message });
     const { tool, args } = prepared.value;
     run = new ToolRun(tool, args, { signal, clock, toolCallId: call.payload.tool_call_id, maxOutputChars });

@@ -6,7 +6,7 @@ import { defineTool, type Tool, ToolFailure } from "./tool.js";
 import type { Workspace } from "./workspace.js";
 
 // The strictest provider takes 5 MiB of base64, which is 3.75 MiB of image.
-const MAX_IMAGE_BYTES = 3_932_160;
+export const MAX_IMAGE_BYTES = 3_932_160;
 
 const parameters = z.strictObject({
   source: z

@@ -39,6 +39,14 @@ export interface Tool<Args = unknown> {
   run(args: Args, context: ToolContext): AsyncGenerator<string, ToolOutput, void>;
 }
 
+/** Tools that come and go while a Session lives. */
+export interface ToolSource {
+  /** What a new context is offered. */
+  tools(): readonly Tool[];
+  /** A tool that some context was offered, also while nobody can say whether it is still there. */
+  find(name: string): Tool | undefined;
+}
+
 /** Ends a run as `failed`; the message is what the model reads, so it says what to do instead. */
 export class ToolFailure extends Error {
   override readonly name = "ToolFailure";

@@ -53,7 +53,7 @@ test("its Request is the old context, outputs included, under the same tools and
   const [sent] = model.requests;
   expect(sent?.messages.slice(0, -1)).toEqual(before);
   expect(sent?.messages.at(-1)?.payload).toEqual({ type: "text", role: "user", text: PROMPT });
-  expect(sent).toMatchObject({ systemPrompt: it.deps.systemPrompt, tools: it.deps.tools, thinkingLevel: "default" });
+  expect(sent).toMatchObject({ systemPrompt: it.deps.systemPrompt, tools: it.deps.tools(), thinkingLevel: "default" });
 });
 
 test("the next Request has the summary in place of everything, and the new file begins with the next record, not before", async () => {

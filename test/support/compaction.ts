@@ -94,7 +94,7 @@ export function compactor(records: readonly OmniMessage[], options: CompactorOpt
     clock,
     context: base.context,
     systemPrompt: "Be brief.",
-    tools: [{ name: "exec_command", description: "Runs a command." }],
+    tools: () => [{ name: "exec_command", description: "Runs a command." }],
     thinkingLevel: "default",
     isCallIdTaken: () => false,
     sessionUsage: () => base.usage,

@@ -270,7 +270,7 @@ export function harness(options: {
         onProgress: () => {},
         signal: stop.signal,
         systemPrompt: "",
-        tools: environment.definitions(),
+        tools: () => environment.definitions(),
         thinkingLevel: "default",
         maxTurns: options.maxTurns ?? -1,
         context,
