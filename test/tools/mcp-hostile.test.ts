@@ -4,7 +4,9 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
+import { MESSAGE_COST, RATE } from "../../src/tools/mcp-limits.js";
+import { StdioTransport } from "../../src/tools/mcp-stdio.js";
 import { hostile } from "../support/mcp-servers.js";
 import { begin, connect } from "./mcp-support.js";
 import { execute, HandClock, livingInGroup, temporaryFolder } from "./support.js";
@@ -191,6 +193,16 @@ describe("a call", () => {
   });
 });
 
+class CountingClock extends HandClock {
+  /** Timers that were ever set. */
+  timers = 0;
+
+  override after(ms: number, run: () => void): () => void {
+    this.timers += 1;
+    return super.after(ms, run);
+  }
+}
+
 describe("time", () => {
   test("a call without an answer is a time-out, and the server is told", async () => {
     const file = join(await temporaryFolder(), "cancelled");
@@ -230,22 +242,20 @@ describe("time", () => {
   });
 
   test("progress keeps a call alive, but not for ever", async () => {
-    const clock = new HandClock();
+    const clock = new CountingClock();
     const { environment } = begin({ s: hostile("plain") }, clock);
     await until(() => expect(environment.definitions()).not.toEqual([]));
-    const before = clock.waiting;
     let output: string | undefined;
     const ran = execute(environment, "mcp__s__progress", {}).then(({ result }) => {
       output = result.output;
     });
-    await until(() => expect(clock.waiting).toBeGreaterThan(before));
-    for (let minute = 0; minute < 59; minute++) {
-      clock.advance(60_000);
-      // Long enough for a few of the server's 20 ms.
-      await new Promise((resolve) => setTimeout(resolve, 50));
+    for (let minute = 0; minute < 60; minute++) {
+      // Each sign of life sets a timer anew.
+      const before = clock.timers;
+      await until(() => expect(clock.timers).toBeGreaterThan(before + 2));
       expect(output).toBeUndefined();
+      clock.advance(60_000);
     }
-    clock.advance(60_000);
     await ran;
     expect(output).toMatch(/no answer for 3600 s/);
   });
@@ -265,8 +275,32 @@ describe("floods", () => {
     delay.disable();
     abort.abort();
     expect((await flooded).result.stop_reason).toBe("aborted");
-    expect(delay.max / 1e6).toBeLessThan(250);
+    // Not the longest of all: where the machine is shared, that one is its own.
+    expect(delay.percentile(99) / 1e6).toBeLessThan(250);
     expect(process.memoryUsage().rss - rss).toBeLessThan(200_000_000);
+  });
+
+  test("of a flood no more is taken in than its rate allows", async () => {
+    const clock = new HandClock();
+    const { command, args } = hostile("plain");
+    const transport = new StdioTransport({ command, args, environment: { PATH: process.env.PATH ?? "" }, clock });
+    onTestFinished(() => transport.close());
+    let messages = 0;
+    transport.onmessage = () => {
+      messages += 1;
+    };
+    await transport.start();
+    await transport.send({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "flood", arguments: {} } });
+    // At a standstill it waits for the clock.
+    await until(() => expect(clock.waiting).toBe(1));
+    expect(messages).toBeGreaterThan(1_000);
+    expect(messages).toBeLessThanOrEqual(RATE.burst / MESSAGE_COST);
+    const before = messages;
+    for (let moment = 0; moment < 100; moment++) {
+      clock.advance(10);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(messages - before).toBeLessThanOrEqual(RATE.perSecond / MESSAGE_COST);
   });
 
   test("a flood on standard error is drained, and the server works", async () => {

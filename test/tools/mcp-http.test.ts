@@ -197,7 +197,7 @@ test("a flood of events slows its own server, not this process", async () => {
     expect((await execute(environment, "mcp__good__echo", { call })).result.output).toBe(`{"call":${call}}`);
   }
   delay.disable();
-  expect(delay.max / 1e6).toBeLessThan(300);
+  expect(delay.percentile(99) / 1e6).toBeLessThan(250);
   expect((await execute(environment, "mcp__flood__odd", {})).result.output).toBe("ok");
 });
 
