@@ -1,13 +1,11 @@
 // What the assistant said, as blocks of the Messages protocol: in the order in which it came, with the provider's own
 // data byte for byte, and only where it is that model's own.
 
-import { type AssistantPayload, isFrom } from "./context-turns.js";
 import { asList, asRecord, asText, isBlank, isObjectText, type JsonRecord } from "./json.js";
+import type { AssistantPayload } from "./outgoing.js";
 import { type NameRules, wireToolName } from "./tool-names.js";
 
 export interface AssistantOptions {
-  /** The model that it goes to, as `fidelity.from` names it. */
-  from: string;
   /** Reasoning without a signature is refused. */
   signs: boolean;
   /** Thinking is turned off, and past reasoning with it. */
@@ -21,7 +19,7 @@ export function assistantBlocks(
   options: AssistantOptions,
 ): JsonRecord[] {
   return said.flatMap((payload) => {
-    const fidelity = isFrom(payload.fidelity, options.from) ? payload.fidelity : undefined;
+    const { fidelity } = payload;
     const before = asList(fidelity?.blocks_before).filter((block) => asRecord(block) !== undefined) as JsonRecord[];
     const own = blockOf(payload, fidelity, nextId, options);
     return own === undefined ? before : [...before, own];

@@ -4,7 +4,7 @@
 
 import type { LLMRequest } from "../../engine/ports.js";
 import type { ToolDefinition } from "../../protocol/payloads.js";
-import { type ModelSpec, modelName } from "../model-spec.js";
+import type { ModelSpec } from "../model-spec.js";
 import {
   ANTHROPIC_NAMES,
   AnthropicCallIds,
@@ -17,8 +17,8 @@ import {
 } from "./anthropic-assistant.js";
 import { type AskedThinking, anthropicFamily, askForThinking } from "./anthropic-family.js";
 import { resultBlocks, textBlock, userBlock } from "./anthropic-user.js";
-import { batchCallIds, contextTurns, isCall, type Turn } from "./context-turns.js";
 import { asText, isBlank, type JsonRecord, jsonBody } from "./json.js";
+import { batchCallIds, isCall, outgoingTurns, type Turn } from "./outgoing.js";
 import { wireToolName } from "./tool-names.js";
 import { endpoint, type HttpCall } from "./wire.js";
 
@@ -39,7 +39,6 @@ export function encodeAnthropic(request: LLMRequest, model: ModelSpec): HttpCall
   const max_tokens = model.maxOutputTokens ?? family.maxTokens;
   let asked = askForThinking(family, model.thinking ? request.thinkingLevel : "default", max_tokens);
   const messages = writeMessages(request, model, {
-    from: modelName(model),
     signs: family.signs,
     withoutThinking: asked.isOff,
   });
@@ -97,7 +96,7 @@ function toolOf({ name, description, parameters = {} }: ToolDefinition): JsonRec
 
 function writeMessages(request: LLMRequest, model: ModelSpec, options: AssistantOptions): Message[] {
   const ids = new AnthropicCallIds();
-  const raw = contextTurns(request.messages).flatMap((turn) => turnMessages(turn, ids, model, options));
+  const raw = outgoingTurns(request.messages, model).flatMap((turn) => turnMessages(turn, ids, model, options));
   const merged = merge(raw);
   const paired = merged.map((message, n) => {
     if (message.role === "user") return message;
@@ -118,7 +117,7 @@ function writeMessages(request: LLMRequest, model: ModelSpec, options: Assistant
 
 function turnMessages(turn: Turn, ids: AnthropicCallIds, model: ModelSpec, options: AssistantOptions): Message[] {
   const calls = turn.assistant.filter(isCall);
-  const own = batchCallIds(calls, options.from);
+  const own = batchCallIds(calls);
   const wireIds = calls.map(({ tool_call_id: id }) => ids.take(own.get(id) ?? id, id));
   let next = 0;
   const said = assistantBlocks(turn.assistant, () => wireIds[next++] as string, options);

@@ -3,8 +3,8 @@
 
 import type { ToolCallOutputPayload } from "../../protocol/payloads.js";
 import { readDataUrl, utf8Text } from "./attachments.js";
-import type { UserPayload } from "./context-turns.js";
 import { isBlank, type JsonRecord } from "./json.js";
+import type { UserPayload } from "./outgoing.js";
 
 const IMAGE_TYPES = new Set(["image/jpeg", "image/png", "image/gif", "image/webp"]);
 

@@ -14,13 +14,13 @@ import type {
   ToolCallPayload,
 } from "../../protocol/payloads.js";
 import { unreachable } from "../../result.js";
-import { type ModelSpec, modelName } from "../model-spec.js";
-import { type AssistantPayload, contextTurns, isCall, isFrom, type Turn, type UserPayload } from "./context-turns.js";
+import type { ModelSpec } from "../model-spec.js";
 import { imagePart, mediaPart } from "./gemini-media.js";
 import { GEMINI_NAMES } from "./gemini-names.js";
 import { geminiParameters } from "./gemini-schema.js";
 import { thinkingConfig, wantsSignatures } from "./gemini-thinking.js";
 import { asRecord, asText, isBlank, type JsonRecord, jsonBody, safeArguments } from "./json.js";
+import { type AssistantPayload, isCall, outgoingTurns, type Turn, type UserPayload } from "./outgoing.js";
 import { wireToolName } from "./tool-names.js";
 import { endpoint, type HttpCall } from "./wire.js";
 
@@ -77,16 +77,14 @@ interface Content {
 /** Writes the `contents` of one Request. */
 class GeminiContents {
   readonly #model: ModelSpec;
-  readonly #from: string;
   readonly #contents: Content[] = [];
 
   constructor(model: ModelSpec) {
     this.#model = model;
-    this.#from = modelName(model);
   }
 
   write(request: LLMRequest): Content[] {
-    for (const turn of contextTurns(request.messages)) this.#turn(turn);
+    for (const turn of outgoingTurns(request.messages, this.#model)) this.#turn(turn);
     const contents = this.#contents;
     if (contents[0]?.role === "model") contents.unshift(said("[what came before this is not on record]"));
     if (contents.at(-1)?.role !== "user") contents.push(said("[go on]"));
@@ -147,13 +145,13 @@ class GeminiContents {
   /** Unsigned thoughts need not go back and cost tokens; a hidden part takes the place it was in. */
   #thinking(payload: ThinkingPayload): JsonRecord[] {
     const signature = this.#signature(payload);
-    const hidden = isFrom(payload.fidelity, this.#from) ? asRecord(payload.fidelity?.part) : undefined;
+    const hidden = asRecord(payload.fidelity?.part);
     if (hidden !== undefined) return [signed(hidden, signature)];
     return signature === "" ? [] : [signed({ text: payload.thinking, thought: true }, signature)];
   }
 
   #media(payload: InlineThinkingPayload | InlineDataPayload): JsonRecord[] {
-    if (!isFrom(payload.fidelity, this.#from)) return [];
+    if (payload.fidelity === undefined) return [];
     const signature = this.#signature(payload);
     const part: JsonRecord = { inlineData: { mimeType: payload.mime_type, data: payload.data } };
     if (payload.type === "inline_data") return [signed(part, signature)];
@@ -171,7 +169,7 @@ class GeminiContents {
   }
 
   #signature({ fidelity }: Pick<TextPayload, "fidelity">): string {
-    return isFrom(fidelity, this.#from) ? asText(fidelity?.thought_signature) : "";
+    return asText(fidelity?.thought_signature);
   }
 
   /**
@@ -180,8 +178,8 @@ class GeminiContents {
    */
   #wireIds(calls: readonly ToolCallPayload[]): (string | undefined)[] {
     const own = calls.map(({ fidelity, tool_call_id }) => {
-      if (!isFrom(fidelity, this.#from) || fidelity?.provider_call_id === null) return undefined;
-      return asText(fidelity?.provider_call_id) || tool_call_id;
+      if (fidelity === undefined || fidelity.provider_call_id === null) return undefined;
+      return asText(fidelity.provider_call_id) || tool_call_id;
     });
     const given = own.filter((id) => id !== undefined);
     if (new Set(given).size === given.length) return own;
@@ -201,7 +199,7 @@ class GeminiContents {
   /** Media of another model's: in a model's content it would lack this model's signature, so it is shown to it. */
   #foreignMedia(assistant: readonly AssistantPayload[]): JsonRecord[] {
     return assistant.flatMap((payload) => {
-      if (payload.type !== "inline_data" || isFrom(payload.fidelity, this.#from)) return [];
+      if (payload.type !== "inline_data" || payload.fidelity !== undefined) return [];
       const { mime_type, data, file_name = "file" } = payload;
       return [{ text: "[from the assistant]" }, mediaPart(mime_type, data, file_name, this.#model.vision)];
     });

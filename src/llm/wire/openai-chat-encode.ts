@@ -4,21 +4,13 @@
 import { createHash } from "node:crypto";
 import type { LLMRequest } from "../../engine/ports.js";
 import type { ThinkingPayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
-import { type ModelSpec, modelName } from "../model-spec.js";
+import type { ModelSpec } from "../model-spec.js";
 import { utf8Text } from "./attachments.js";
-import {
-  type AssistantPayload,
-  batchCallIds,
-  contextTurns,
-  isCall,
-  isFrom,
-  type Turn,
-  type UserPayload,
-} from "./context-turns.js";
 import { asList, asText, isBlank, type JsonRecord, jsonBody, safeArguments } from "./json.js";
 import { CHAT_NAMES } from "./openai-chat-calls.js";
 import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
 import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
+import { type AssistantPayload, batchCallIds, isCall, outgoingTurns, type Turn, type UserPayload } from "./outgoing.js";
 import { wireToolName } from "./tool-names.js";
 import { endpoint, type HttpCall } from "./wire.js";
 
@@ -62,7 +54,6 @@ function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect
 class ChatMessages {
   readonly #model: ModelSpec;
   readonly #dialect: ChatDialect;
-  readonly #from: string;
   readonly #shortIds = new Map<string, string>();
   readonly #shortTaken = new Set<string>();
   readonly #messages: JsonRecord[] = [];
@@ -70,18 +61,17 @@ class ChatMessages {
   constructor(model: ModelSpec, dialect: ChatDialect) {
     this.#model = model;
     this.#dialect = dialect;
-    this.#from = modelName(model);
   }
 
   write(request: LLMRequest): JsonRecord[] {
     if (!isBlank(request.systemPrompt)) this.#messages.push({ role: "system", content: request.systemPrompt });
-    for (const turn of contextTurns(request.messages)) this.#turn(turn);
+    for (const turn of outgoingTurns(request.messages, this.#model)) this.#turn(turn);
     return this.#messages;
   }
 
   #turn(turn: Turn): void {
     const calls = turn.assistant.filter(isCall);
-    const ids = batchCallIds(calls, this.#from);
+    const ids = batchCallIds(calls);
     const wireId = (id: string): string => {
       const own = ids.get(id) ?? id;
       return this.#dialect.shortCallIds ? this.#shortId(own) : own;
@@ -123,7 +113,7 @@ class ChatMessages {
     const fields: JsonRecord = {};
     const parts: JsonRecord[] = [];
     for (const { thinking, fidelity } of thoughts) {
-      if (fidelity === undefined || !isFrom(fidelity, this.#from)) continue;
+      if (fidelity === undefined) continue;
       const field = asText(fidelity.reasoning_field);
       if (field === CONTENT_FIELD) parts.push({ type: "thinking", thinking: [{ type: "text", text: thinking }] });
       else if (PLAIN_FIELDS.some((plain) => plain === field)) fields[field] = asText(fields[field]) + thinking;
@@ -140,7 +130,7 @@ class ChatMessages {
       function: { name: wireToolName(call.name, CHAT_NAMES), arguments: safeArguments(call.arguments) },
     };
     const extra = call.fidelity?.extra_content;
-    if (extra !== undefined && isFrom(call.fidelity, this.#from)) encoded.extra_content = extra;
+    if (extra !== undefined) encoded.extra_content = extra;
     return encoded;
   }
 

@@ -1,9 +1,8 @@
 // What an answer's items leave in `fidelity`, and how it is read back. Members are the provider's own, verbatim, and
-// ours beside them: `from` names the model; `before` holds the items of hosted tools that came right before this one;
+// ours beside them: `from` says whose they are; `before` holds the items of hosted tools that came right before this one;
 // `replaces` names reasoning that was closed before its encrypted form had come.
 
 import type { Fidelity } from "../../protocol/payloads.js";
-import { isFrom } from "./context-turns.js";
 import { asList, asRecord, asText, type JsonRecord } from "./json.js";
 
 const OURS = new Set(["from", "before", "replaces"]);
@@ -22,17 +21,16 @@ export function reasoningMembers(item: JsonRecord): Fidelity {
 
 const named = (id: string): Fidelity => (id === "" ? {} : { id });
 
-/** The reasoning item to send back, or undefined where there is none for this model. */
-export function reasoningItem(fidelity: Fidelity | undefined, from: string): JsonRecord | undefined {
-  if (fidelity === undefined || !isFrom(fidelity, from) || !isReadable(fidelity)) return undefined;
+/** The reasoning item to send back, or undefined where there is none. */
+export function reasoningItem(fidelity: Fidelity | undefined): JsonRecord | undefined {
+  if (fidelity === undefined || !isReadable(fidelity)) return undefined;
   const members = Object.entries(fidelity).filter(([name]) => !OURS.has(name));
   return { type: "reasoning", summary: [], ...Object.fromEntries(members) };
 }
 
 /** The hosted tools' items that go back right before this message's own. */
-export function itemsBefore(fidelity: Fidelity | undefined, from: string): JsonRecord[] {
-  if (fidelity === undefined || !isFrom(fidelity, from)) return [];
-  return asList(fidelity.before)
+export function itemsBefore(fidelity: Fidelity | undefined): JsonRecord[] {
+  return asList(fidelity?.before)
     .map((item) => asRecord(item))
     .filter((item) => item !== undefined && asText(item.type) !== "") as JsonRecord[];
 }

@@ -4,10 +4,10 @@
 import { createHash } from "node:crypto";
 import type { OmniMessage } from "../../protocol/message.js";
 import type { CompletePayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
-import { type ModelSpec, modelName } from "../model-spec.js";
+import type { ModelSpec } from "../model-spec.js";
 import { utf8Text } from "./attachments.js";
-import { type AssistantPayload, contextTurns, isCall, isFrom, type Turn, type UserPayload } from "./context-turns.js";
 import { asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
+import { type AssistantPayload, isCall, outgoingTurns, type Turn, type UserPayload } from "./outgoing.js";
 import type { ResponsesDialect } from "./responses-dialect.js";
 import { itemsBefore, reasoningItem } from "./responses-fidelity.js";
 import { RESPONSES_NAMES } from "./responses-names.js";
@@ -22,20 +22,18 @@ export const inputItems = (
   messages: readonly OmniMessage<CompletePayload>[],
   model: ModelSpec,
   dialect: ResponsesDialect,
-): JsonRecord[] => new InputWriter(model, dialect).write(contextTurns(messages));
+): JsonRecord[] => new InputWriter(model, dialect).write(outgoingTurns(messages, model));
 
 /** Writes the `input` of one Request. */
 class InputWriter {
   readonly #model: ModelSpec;
   readonly #dialect: ResponsesDialect;
-  readonly #from: string;
   readonly #callIds = new Set<string>();
   readonly #items: JsonRecord[] = [];
 
   constructor(model: ModelSpec, dialect: ResponsesDialect) {
     this.#model = model;
     this.#dialect = dialect;
-    this.#from = modelName(model);
   }
 
   write(turns: readonly Turn[]): JsonRecord[] {
@@ -54,8 +52,8 @@ class InputWriter {
 
   #assistant(said: readonly AssistantPayload[], callIds: readonly string[]): JsonRecord[] {
     let calls = 0;
-    const items = inPlace(said, this.#from).flatMap((payload) => {
-      const before = itemsBefore("fidelity" in payload ? payload.fidelity : undefined, this.#from);
+    const items = inPlace(said).flatMap((payload) => {
+      const before = itemsBefore(payload.fidelity);
       return [...before, this.#item(payload, isCall(payload) ? (callIds[calls++] as string) : "")];
     });
     // From the end: reasoning goes where what it led to goes, and is refused without it.
@@ -72,11 +70,11 @@ class InputWriter {
   #item(payload: AssistantPayload, callId: string): JsonRecord | undefined {
     switch (payload.type) {
       case "thinking":
-        return reasoningItem(payload.fidelity, this.#from);
+        return reasoningItem(payload.fidelity);
       case "text": {
         if (isBlank(payload.text)) return undefined;
         const content = [{ type: "output_text", text: payload.text, annotations: [] }];
-        const phase = isFrom(payload.fidelity, this.#from) ? asText(payload.fidelity?.phase) : "";
+        const phase = asText(payload.fidelity?.phase);
         return { type: "message", role: "assistant", content, ...(phase === "" ? {} : { phase }) };
       }
       case "tool_call":
@@ -95,7 +93,7 @@ class InputWriter {
 
   /** The provider's own id where ours replaced it, unless an earlier call of the list has it; else ours. */
   #callId(call: ToolCallPayload): string {
-    const own = isFrom(call.fidelity, this.#from) ? asText(call.fidelity?.provider_call_id) : "";
+    const own = asText(call.fidelity?.provider_call_id);
     const ours = isPlainId(call.tool_call_id) ? call.tool_call_id : hashed(call.tool_call_id);
     let id = own === "" || this.#callIds.has(own) ? ours : own;
     for (let n = 2; this.#callIds.has(id); n++) id = hashed(`${n}:${ours}`);
@@ -141,11 +139,11 @@ class InputWriter {
 }
 
 /** Reasoning whose encrypted form came late goes where its text stood, which it replaces. */
-function inPlace(said: readonly AssistantPayload[], from: string): AssistantPayload[] {
+function inPlace(said: readonly AssistantPayload[]): AssistantPayload[] {
   const placed: AssistantPayload[] = [];
   for (const payload of said) {
-    const replaces = payload.type === "thinking" && isFrom(payload.fidelity, from) ? payload.fidelity?.replaces : "";
-    if (typeof replaces !== "string" || replaces === "") {
+    const replaces = payload.type === "thinking" ? asText(payload.fidelity?.replaces) : "";
+    if (replaces === "") {
       placed.push(payload);
       continue;
     }

@@ -1,5 +1,12 @@
-// The context as turns: what the assistant said, then what came back. Every protocol wants the outputs of a batch of
-// calls directly behind it, one for each call; here that becomes true whatever the list looked like.
+// The outgoing pass, pure: a history, whatever it looks like, becomes turns that every protocol can spell. All encoders
+// go through it, and what it says of the turns they may rely on:
+// - what the assistant said, then the outputs of its calls in call order, one for each, then what the user said;
+// - no output without its call, no call without an output, no call that was cut off before it could be answered;
+// - `fidelity` is there only where the model that is asked made it.
+//
+// What is left to an encoder needs its protocol's spelling: the alphabet and the scope of ids and names; what it has no
+// place for, and therefore which neighbours of one role are left to merge; which reasoning goes with which item. Lone
+// surrogates become U+FFFD in the one place where a body is written (`jsonBody`): tools and instructions have them too.
 
 import type { OmniMessage } from "../../protocol/message.js";
 import type {
@@ -12,6 +19,7 @@ import type {
   ToolCallOutputPayload,
   ToolCallPayload,
 } from "../../protocol/payloads.js";
+import { type ModelSpec, modelName } from "../model-spec.js";
 
 export type AssistantPayload =
   | TextPayload
@@ -29,8 +37,8 @@ export interface Turn {
   user: UserPayload[];
 }
 
-/** Splits a context into turns. Outputs without a call are dropped; a call without an output gets one that says so. */
-export function contextTurns(messages: readonly OmniMessage<CompletePayload>[]): Turn[] {
+/** @param model the model that the turns go to. */
+export function outgoingTurns(messages: readonly OmniMessage<CompletePayload>[], model: ModelSpec): Turn[] {
   const turns: Turn[] = [];
   let turn = emptyTurn();
   for (const { payload } of messages) {
@@ -39,7 +47,7 @@ export function contextTurns(messages: readonly OmniMessage<CompletePayload>[]):
         turns.push(turn);
         turn = emptyTurn();
       }
-      turn.assistant.push(payload);
+      turn.assistant.push(ownOnly(payload, model));
     } else if (payload.type === "tool_call_output") turn.outputs.push(payload);
     else turn.user.push(payload);
   }
@@ -74,14 +82,11 @@ function pair(turn: Turn): void {
 
 export const isCall = (payload: AssistantPayload): payload is ToolCallPayload => payload.type === "tool_call";
 
-/**
- * The id that each call goes out under: the provider's own where ours replaced it, unless that is repeated within the
- * batch, and only to the model it came from.
- */
-export function batchCallIds(calls: readonly ToolCallPayload[], from: string): Map<string, string> {
+/** The id that each call goes out under: the provider's own where ours replaced it, unless that is repeated here. */
+export function batchCallIds(calls: readonly ToolCallPayload[]): Map<string, string> {
   const own = (call: ToolCallPayload): string => {
     const id = call.fidelity?.provider_call_id;
-    return typeof id === "string" && isFrom(call.fidelity, from) && id !== "" ? id : call.tool_call_id;
+    return typeof id === "string" && id !== "" ? id : call.tool_call_id;
   };
   const seen = new Map<string, number>();
   for (const call of calls) seen.set(own(call), (seen.get(own(call)) ?? 0) + 1);
@@ -93,6 +98,9 @@ export function batchCallIds(calls: readonly ToolCallPayload[], from: string): M
   );
 }
 
-/** True when provider data may go back to the model named `from`. Records that name no model are taken on trust. */
-export const isFrom = (fidelity: Record<string, unknown> | undefined, from: string): boolean =>
-  fidelity !== undefined && (fidelity.from === undefined || fidelity.from === from);
+/** Records that name no model are taken on trust. */
+function ownOnly<P extends AssistantPayload>(payload: P, model: ModelSpec): P {
+  const { fidelity, ...rest } = payload;
+  const isOwn = fidelity === undefined || fidelity.from === undefined || fidelity.from === modelName(model);
+  return isOwn ? payload : (rest as P);
+}
