@@ -6,7 +6,7 @@ import type { OmniMessage } from "../protocol/message.js";
 import { SegmentWriter } from "../protocol/segment.js";
 import { createDemoModel } from "./demo.js";
 import { readEvents } from "./http-sse.js";
-import { type ModelSpec, modelName, type Protocol } from "./model-spec.js";
+import { type ModelSpec, originMark, type Protocol } from "./model-spec.js";
 import { type Failure, failure, presentable } from "./outcome.js";
 import { ToolCallIds } from "./tool-call-ids.js";
 import { anthropicMessages } from "./wire/anthropic-messages.js";
@@ -58,7 +58,7 @@ async function* streamAnswer(
   const decoder = wire.decoder({
     writer,
     ids: new ToolCallIds((id) => request.isCallIdTaken(id), deps.newId),
-    from: modelName(model),
+    from: originMark(model),
     toolNames: request.tools.map(({ name }) => name),
   });
   let lost: Failure | undefined;

@@ -29,9 +29,17 @@ export interface ModelSpec {
   cost?: ModelCost;
 }
 
-/** Names the model in `fidelity.from`: what a provider needs back verbatim goes back to this model only. */
+/** Names the model for people, and named it alone in `fidelity.from` before `originMark` did. */
 export const modelName = (model: Pick<ModelSpec, "provider" | "modelId">): string =>
   `${model.provider}/${model.modelId}`;
+
+/**
+ * What `fidelity.from` says: the model and the protocol that it was spoken to by. What a provider needs back verbatim
+ * goes back to this model only, and only by this protocol. No provider has white space in its name, so that no mark is
+ * taken for a `modelName`.
+ */
+export const originMark = (model: Pick<ModelSpec, "provider" | "modelId" | "protocol">): string =>
+  `${model.protocol} ${modelName(model)}`;
 
 /** Media types of the documents that a protocol carries as they are. */
 export const documentTypes = (protocol: Protocol): readonly string[] =>

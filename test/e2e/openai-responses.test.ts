@@ -43,7 +43,10 @@ const text = (role: string, text: string, more: object = {}): object =>
 
 test("F5: reasoning, phases and what a hosted tool did go back byte for byte after a restart", async () => {
   const upstream = await startUpstream();
-  const server = await startOmnid({ config: upstream.config(RESPONSES) });
+  // A router hands on what many providers give, reasoning that is signed in the clear among it.
+  const provider = "openrouter";
+  const config = { ...upstream.config({ ...RESPONSES, provider }), defaultModel: { provider, modelId: "m" } };
+  const server = await startOmnid({ config });
   const id = await makeSession(server);
   upstream.script(stream("summaries"), stream("hosted-between"), stream("phases"), stream("raw-reasoning-ends-late"));
   for (const input of ["one", "two", "three", "four"]) await play(server, id, input);

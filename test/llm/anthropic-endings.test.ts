@@ -187,7 +187,7 @@ describe("servers that bend the protocol", () => {
     const body = JSON.parse(
       anthropicMessages.encode(
         llmRequest({ tools: tools.map((name) => ({ name, description: "" })) }),
-        modelSpec({ modelId: "claude-sonnet-4-5" }),
+        modelSpec({ protocol: "anthropic-messages", modelId: "claude-sonnet-4-5" }),
       ).body,
     );
     const sent = body.tools.map(({ name }: { name: string }) => name);

@@ -3,7 +3,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { THINKING_LEVELS } from "../../src/engine/ports.js";
-import { modelName } from "../../src/llm/model-spec.js";
+import { originMark } from "../../src/llm/model-spec.js";
 import { encodeAnthropic } from "../../src/llm/wire/anthropic-messages-encode.js";
 import {
   assistantText,
@@ -132,7 +132,7 @@ function ownedBy(messages: readonly CompleteMessage[], name: string): CompleteMe
 function send(messages: readonly CompleteMessage[], modelId: string, thinkingLevel: (typeof THINKING_LEVELS)[number]) {
   const model = spec({ modelId });
   const tools = [{ name: "f", description: "", parameters: { oneOf: [] } }];
-  const request = llmRequest({ messages: ownedBy(messages, modelName(model)), thinkingLevel, tools });
+  const request = llmRequest({ messages: ownedBy(messages, originMark(model)), thinkingLevel, tools });
   const json = encodeAnthropic(request, model).body;
   return { json, body: JSON.parse(json) as Body };
 }

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { anthropicMessages } from "../../src/llm/wire/anthropic-messages.js";
-import { complete, decodeChunks, decodeText, essence, FROM, pieces, segmentsOf } from "./support.js";
+import { complete, decodeChunks, decodeText, essence, fromOf, pieces, segmentsOf } from "./support.js";
 
 const folder = new URL("../fixtures/anthropic-messages/", import.meta.url);
 const stream = (name: string): Buffer => readFileSync(new URL(`${name}.sse`, folder));
@@ -103,7 +103,7 @@ const payloads = (messages: Parameters<typeof complete>[0]): Payload[] =>
 const fidelities = (name: string): unknown[] => payloads(read(name).messages).map(({ fidelity }) => fidelity);
 
 describe("what is kept for the provider", () => {
-  const from = FROM;
+  const from = fromOf("anthropic-messages");
 
   test("F5: a signature is kept as the concatenation of its pieces, beside its thinking and nowhere else", () => {
     expect(fidelities("thinking-then-calls")).toEqual([

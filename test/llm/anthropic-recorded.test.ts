@@ -8,7 +8,9 @@ import { userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
 import { parseMessage, toLine } from "../../src/protocol/message.js";
-import { AT, complete, decodeChunks, decodeText, essence, FROM, llmRequest, modelSpec, pieces } from "./support.js";
+import { AT, complete, decodeChunks, decodeText, essence, fromOf, llmRequest, modelSpec, pieces } from "./support.js";
+
+const FROM = fromOf("anthropic-messages");
 
 const folder = path.resolve(process.env.OMNID_FIXTURES ?? "../shared/fixtures", "providers");
 const isThere = existsSync(path.join(folder, "INDEX.json"));
@@ -158,7 +160,7 @@ describe.skipIf(!isThere)("recorded anthropic-messages streams", () => {
       return parsed.message as CompleteMessage;
     });
     const request = llmRequest({ messages: [userText(AT, "go"), ...stored] });
-    const { body } = anthropicMessages.encode(request, modelSpec({ modelId: "one" }));
+    const { body } = anthropicMessages.encode(request, modelSpec({ protocol: "anthropic-messages" }));
     const sent = (JSON.parse(body).messages as { role: string; content: Json[] }[])
       .filter(({ role }) => role === "assistant")
       .flatMap(({ content }) => content.flatMap(({ signature, data }) => signature ?? data ?? []));

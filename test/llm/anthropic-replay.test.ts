@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { originMark } from "../../src/llm/model-spec.js";
 import { encodeAnthropic } from "../../src/llm/wire/anthropic-messages-encode.js";
 import { assistantText, thinking } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
@@ -18,7 +19,9 @@ import {
   text,
   use,
 } from "./anthropic-support.js";
-import { AT, FROM, llmRequest } from "./support.js";
+import { AT, fromOf, llmRequest } from "./support.js";
+
+const FROM = fromOf("anthropic-messages");
 
 describe("ids", () => {
   const ids = (messages: CompleteMessage[]) =>
@@ -70,7 +73,7 @@ describe("what goes back verbatim", () => {
   });
 
   test("models of others get their own unsigned thinking back", () => {
-    const own = thinking(AT, "hm", { fidelity: { from: "acme/glm-4.6" } });
+    const own = thinking(AT, "hm", { fidelity: { from: originMark(spec({ modelId: "glm-4.6" })) } });
     const json = encodeAnthropic(
       llmRequest({ messages: [go, own, assistantText(AT, "ok"), go] }),
       spec({ modelId: "glm-4.6" }),

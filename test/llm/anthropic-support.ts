@@ -2,7 +2,7 @@
 
 import { expect } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
-import type { ModelSpec } from "../../src/llm/model-spec.js";
+import { type ModelSpec, originMark } from "../../src/llm/model-spec.js";
 import { encodeAnthropic } from "../../src/llm/wire/anthropic-messages-encode.js";
 import { thinking, toolCall, toolCallOutput, userText } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
@@ -13,7 +13,7 @@ export type Json = Record<string, unknown>;
 
 export const spec = (changes: Partial<ModelSpec>): ModelSpec =>
   modelSpec({ protocol: "anthropic-messages", modelId: "claude-sonnet-4-5", ...changes });
-export const CLAUDE = "acme/claude-sonnet-4-5";
+export const CLAUDE = originMark(spec({}));
 
 export function bodyOf(
   messages: CompleteMessage[],

@@ -12,7 +12,9 @@ import {
 } from "../../src/protocol/builders.js";
 import type { StopReason } from "../../src/protocol/payloads.js";
 import { contentsOf, type Json } from "./gemini-support.js";
-import { AT, FROM, llmRequest, modelSpec } from "./support.js";
+import { AT, fromOf, llmRequest, modelSpec } from "./support.js";
+
+const FROM = fromOf("gemini");
 
 const OURS = { protocol: "gemini", baseUrl: "https://g.test" } as const;
 const bodyOf = (request: Parameters<typeof llmRequest>[0] = {}, model: Partial<ModelSpec> = {}): Json =>

@@ -6,7 +6,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
 import { contentsOf, fromTrace, type Json, readGemini, segments } from "./gemini-support.js";
-import { complete, essence, FROM, pieces } from "./support.js";
+import { complete, essence, fromOf, pieces } from "./support.js";
+
+const FROM = fromOf("gemini");
 
 const folder = path.resolve(process.env.OMNID_FIXTURES ?? "../shared/fixtures", "providers");
 const isThere = existsSync(path.join(folder, "INDEX.json"));

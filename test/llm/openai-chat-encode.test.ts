@@ -13,7 +13,9 @@ import {
   userText,
 } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
-import { AT, FROM, llmRequest, modelSpec } from "./support.js";
+import { AT, fromOf, llmRequest, modelSpec } from "./support.js";
+
+const FROM = fromOf("openai-chat");
 
 type Json = Record<string, unknown>;
 

@@ -2,7 +2,9 @@ import { describe, expect, test } from "vitest";
 import { failure } from "../../src/llm/outcome.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
-import { complete, decodeText, delta, FROM, segmentsOf, sse } from "./support.js";
+import { complete, decodeText, delta, fromOf, segmentsOf, sse } from "./support.js";
+
+const FROM = fromOf("openai-chat");
 
 const toolDelta = (...calls: object[]): object => delta({ tool_calls: calls });
 const stops = (messages: OmniMessage[]) =>

@@ -5,7 +5,9 @@ import path from "node:path";
 import { describe, expect, test } from "vitest";
 import { httpFailure, statusOf } from "../../src/llm/outcome.js";
 import { isPayload } from "../../src/protocol/guards.js";
-import { complete, decodeChunks, decodeText, essence, FROM, pieces, segmentsOf } from "./support.js";
+import { complete, decodeChunks, decodeText, essence, fromOf, pieces, segmentsOf } from "./support.js";
+
+const FROM = fromOf("openai-chat");
 
 const folder = path.resolve(process.env.OMNID_FIXTURES ?? "../shared/fixtures", "providers");
 const isThere = existsSync(path.join(folder, "INDEX.json"));

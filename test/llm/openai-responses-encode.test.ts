@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { LLMRequest, ThinkingLevel } from "../../src/engine/ports.js";
-import type { ModelSpec } from "../../src/llm/model-spec.js";
+import { type ModelSpec, originMark } from "../../src/llm/model-spec.js";
 import { encodeResponses } from "../../src/llm/wire/openai-responses-encode.js";
 import {
   assistantText,
@@ -13,10 +13,11 @@ import {
 } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
 import { expectRules, type Item } from "./openai-responses-rules.js";
-import { AT, FROM, llmRequest, modelSpec } from "./support.js";
+import { spec } from "./openai-responses-support.js";
+import { AT, fromOf, llmRequest } from "./support.js";
 
 function bodyOf(messages: CompleteMessage[], model: Partial<ModelSpec> = {}, request: Partial<LLMRequest> = {}): Item {
-  return JSON.parse(encodeResponses(llmRequest({ messages, ...request }), modelSpec(model)).body) as Item;
+  return JSON.parse(encodeResponses(llmRequest({ messages, ...request }), spec(model)).body) as Item;
 }
 
 function encode(messages: CompleteMessage[], model: Partial<ModelSpec> = {}): Item[] {
@@ -25,7 +26,7 @@ function encode(messages: CompleteMessage[], model: Partial<ModelSpec> = {}): It
   return input;
 }
 
-const from = FROM;
+const from = fromOf("openai-responses");
 const user = (text: string) => ({ type: "message", role: "user", content: [{ type: "input_text", text }] });
 const said = (text: string, more: object = {}) => ({
   ...{ type: "message", role: "assistant", content: [{ type: "output_text", text, annotations: [] }] },
@@ -45,7 +46,7 @@ const IMAGE = { type: "input_image", image_url: PNG, detail: "auto" };
 
 describe("the request", () => {
   test("goes to the path behind the base URL, keeps its query, and carries the key in one header only", () => {
-    const send = (model: Partial<ModelSpec>) => encodeResponses(llmRequest(), modelSpec({ apiKey: "sk-1", ...model }));
+    const send = (model: Partial<ModelSpec>) => encodeResponses(llmRequest(), spec({ apiKey: "sk-1", ...model }));
     const plain = send({ baseUrl: "http://h:1/v1/" });
     expect(plain.url).toBe("http://h:1/v1/responses");
     expect(plain.headers.authorization).toBe("Bearer sk-1");
@@ -53,7 +54,7 @@ describe("the request", () => {
     expect(azure.url).toBe("https://x.openai.azure.com/openai/v1/responses?api-version=1");
     expect(azure.headers).toMatchObject({ "api-key": "sk-1" });
     expect(azure.headers.authorization).toBeUndefined();
-    expect(encodeResponses(llmRequest(), modelSpec()).headers.authorization).toBeUndefined();
+    expect(encodeResponses(llmRequest(), spec()).headers.authorization).toBeUndefined();
   });
 
   test("stores nothing, asks a reasoning model for what must come back, and sends no reasoning by default", () => {
@@ -193,7 +194,7 @@ describe("input", () => {
   });
 
   test("half a surrogate pair does not go out, a whole one does", () => {
-    const { body } = encodeResponses(llmRequest({ messages: [userText(AT, "a\ud83db 🙂")] }), modelSpec());
+    const { body } = encodeResponses(llmRequest({ messages: [userText(AT, "a\ud83db 🙂")] }), spec());
     expect(body).toContain('"a\ufffdb 🙂"');
   });
 });
@@ -204,14 +205,25 @@ describe("what goes back verbatim", () => {
     for (const members of [
       { id: "rs_1", summary: [], encrypted_content: "gAAAA+/==" },
       { id: "1c1cae28", summary, encrypted_content: "rsn_5ZVrif4J0bXIqmWdledj7QIFe", format: "v1" },
-      { summary, signature: "S+/=", content: [{ type: "reasoning_text", text: "hm" }] },
     ]) {
       const { body } = encodeResponses(
         llmRequest({ messages: [thinking(AT, "hm", { fidelity: { ...members, from } }), assistantText(AT, "ok")] }),
-        modelSpec(),
+        spec(),
       );
       expect((JSON.parse(body) as { input: Item[] }).input[0]).toEqual({ type: "reasoning", ...members });
     }
+  });
+
+  test("signed reasoning goes back in the clear only to a router that reads it", () => {
+    const members = { summary: [], signature: "S+/=", content: [{ type: "reasoning_text", text: "hm" }] };
+    const router = spec({ provider: "openrouter" });
+    const fidelity = { ...members, from: originMark(router) };
+    const messages = [thinking(AT, "hm", { fidelity }), assistantText(AT, "ok")];
+    const { body } = encodeResponses(llmRequest({ messages }), router);
+    expect((JSON.parse(body) as { input: Item[] }).input).toEqual([{ type: "reasoning", ...members }, said("ok")]);
+    expect(encode([thinking(AT, "hm", { fidelity: { ...members, from } }), assistantText(AT, "ok")])).toEqual([
+      said("ok"),
+    ]);
   });
 
   test("reasoning that cannot be read back is not sent", () => {

@@ -14,10 +14,13 @@ import {
 } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
 import { expectRules, type Item } from "./openai-responses-rules.js";
-import { AT, FROM, llmRequest, modelSpec } from "./support.js";
+import { spec } from "./openai-responses-support.js";
+import { AT, fromOf, llmRequest } from "./support.js";
+
+const FROM = fromOf("openai-responses");
 
 const encode = (messages: CompleteMessage[]): Item[] =>
-  (JSON.parse(encodeResponses(llmRequest({ messages }), modelSpec()).body) as { input: Item[] }).input;
+  (JSON.parse(encodeResponses(llmRequest({ messages }), spec()).body) as { input: Item[] }).input;
 
 const PNG = "data:image/png;base64,AAAA";
 const text = fc.constantFrom("", " ", "words", "half \ud83d", "whole 🙂");

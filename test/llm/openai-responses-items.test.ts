@@ -18,7 +18,9 @@ import {
   summaryDelta,
   textDelta,
 } from "./openai-responses-support.js";
-import { complete, FROM, segmentsOf, sse } from "./support.js";
+import { complete, fromOf, segmentsOf, sse } from "./support.js";
+
+const FROM = fromOf("openai-responses");
 
 const fidelityOf = (messages: OmniMessage[]) =>
   complete(messages).map(({ payload }) => (payload as { fidelity?: Record<string, unknown> }).fidelity);

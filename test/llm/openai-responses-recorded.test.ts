@@ -8,8 +8,10 @@ import { toolCallOutput, userText } from "../../src/protocol/builders.js";
 import { isCompleteModelMessage, isPayload } from "../../src/protocol/guards.js";
 import { type CompleteMessage, type OmniMessage, parseMessage, toLine } from "../../src/protocol/message.js";
 import { expectRules, type Item } from "./openai-responses-rules.js";
-import { decodeBytes, decodeResponses, hasEnding } from "./openai-responses-support.js";
-import { AT, complete, essence, FROM, llmRequest, modelSpec, pieces, segmentsOf } from "./support.js";
+import { decodeBytes, decodeResponses, hasEnding, spec } from "./openai-responses-support.js";
+import { AT, complete, essence, fromOf, llmRequest, pieces, segmentsOf } from "./support.js";
+
+const FROM = fromOf("openai-responses");
 
 const folder = path.resolve(process.env.OMNID_FIXTURES ?? "../shared/fixtures", "providers");
 const isThere = existsSync(path.join(folder, "INDEX.json"));
@@ -124,7 +126,7 @@ describe.skipIf(!isThere)("recorded openai-responses streams", () => {
       payload.type === "tool_call" ? [toolCallOutput(AT, { output: "21", tool_call_id: payload.tool_call_id })] : [],
     );
     const history = [userText(AT, "go"), ...said, ...outputs, userText(AT, "and?")].map(throughATrace);
-    const { body } = encodeResponses(llmRequest({ messages: history }), modelSpec());
+    const { body } = encodeResponses(llmRequest({ messages: history }), spec());
     const { input } = JSON.parse(body) as { input: Item[] };
     expectRules(input);
     const sent = input.filter(

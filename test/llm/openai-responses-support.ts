@@ -1,7 +1,11 @@
 // The decoder of the Responses protocol under test, and events as short as a test wants them.
 
+import type { ModelSpec } from "../../src/llm/model-spec.js";
 import { openaiResponses } from "../../src/llm/wire/openai-responses.js";
-import { type Answer, type DecodeOptions, decodeChunks, decodeText, sse } from "./support.js";
+import { type Answer, type DecodeOptions, decodeChunks, decodeText, modelSpec, sse } from "./support.js";
+
+export const spec = (changes: Partial<ModelSpec> = {}): ModelSpec =>
+  modelSpec({ protocol: "openai-responses", ...changes });
 
 export const decodeResponses = (chunks: Iterable<Uint8Array>, options: DecodeOptions = {}): Answer =>
   decodeChunks(chunks, { ...options, wire: openaiResponses });

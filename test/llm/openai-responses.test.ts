@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
 import { decodeResponses, hasEnding } from "./openai-responses-support.js";
-import { complete, essence, FROM, pieces, segmentsOf } from "./support.js";
+import { complete, essence, fromOf, pieces, segmentsOf } from "./support.js";
 
 const folder = new URL("../fixtures/openai-responses/", import.meta.url);
 const stream = (name: string): Buffer => readFileSync(new URL(`${name}.sse`, folder));
@@ -19,7 +19,7 @@ interface Right {
   outcome: object;
 }
 
-const from = FROM;
+const from = fromOf("openai-responses");
 const search = { type: "web_search_call", id: "ws_1", status: "completed", action: { type: "search", query: "q" } };
 const ONE_AND_TWO = [call("a1", "one", '{"x":1}'), call("b2", "two", '{"y":2}')];
 const retold = (...texts: string[]) => texts.map((text) => ({ type: "summary_text", text }));

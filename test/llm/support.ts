@@ -3,10 +3,13 @@
 import { expect } from "vitest";
 import type { LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
 import { EventReader } from "../../src/llm/http-sse.js";
-import type { ModelSpec } from "../../src/llm/model-spec.js";
+import { type ModelSpec, originMark, type Protocol } from "../../src/llm/model-spec.js";
 import type { Failure } from "../../src/llm/outcome.js";
 import { ToolCallIds } from "../../src/llm/tool-call-ids.js";
+import { anthropicMessages } from "../../src/llm/wire/anthropic-messages.js";
+import { gemini } from "../../src/llm/wire/gemini.js";
 import { openaiChat } from "../../src/llm/wire/openai-chat.js";
+import { openaiResponses } from "../../src/llm/wire/openai-responses.js";
 import type { Wire } from "../../src/llm/wire/wire.js";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
 import { userText } from "../../src/protocol/builders.js";
@@ -17,7 +20,17 @@ import { validateStream } from "../../src/protocol/validate.js";
 
 export const AT = "2026-07-18T03:10:22.000Z";
 
-export const FROM = "acme/one";
+const PROTOCOL_OF = new Map<Wire, Protocol>([
+  [anthropicMessages, "anthropic-messages"],
+  [openaiChat, "openai-chat"],
+  [openaiResponses, "openai-responses"],
+  [gemini, "gemini"],
+]);
+
+export const protocolOf = (wire: Wire): Protocol => PROTOCOL_OF.get(wire) as Protocol;
+
+/** What `fidelity.from` says of an answer that `decodeChunks` read by this protocol. */
+export const fromOf = (protocol: Protocol): string => originMark(modelSpec({ protocol }));
 
 export function modelSpec(changes: Partial<ModelSpec> = {}): ModelSpec {
   return {
@@ -67,7 +80,7 @@ export function decodeChunks(chunks: Iterable<Uint8Array>, options: DecodeOption
   const writer = new SegmentWriter(() => AT);
   const ids = new ToolCallIds(options.isTaken ?? (() => false), newId);
   const { wire = openaiChat, toolNames = [] } = options;
-  const decoder = wire.decoder({ writer, ids, from: FROM, toolNames });
+  const decoder = wire.decoder({ writer, ids, from: fromOf(protocolOf(wire)), toolNames });
   const messages: OmniMessage[] = [];
   const feed = (events: ReturnType<EventReader["end"]>) => {
     for (const event of events) decoder.push(event);

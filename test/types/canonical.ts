@@ -3,7 +3,7 @@
 // type check, a change on ours the test.
 
 import type { LLMRequest } from "../../src/engine/ports.js";
-import { type ModelSpec, modelName } from "../../src/llm/model-spec.js";
+import { type ModelSpec, originMark } from "../../src/llm/model-spec.js";
 import type { Wire } from "../../src/llm/wire/wire.js";
 import {
   assistantText,
@@ -16,7 +16,7 @@ import {
 } from "../../src/protocol/builders.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
 import type { Fidelity } from "../../src/protocol/payloads.js";
-import { type Answer, AT, decodeChunks, llmRequest, modelSpec } from "../llm/support.js";
+import { type Answer, AT, decodeChunks, llmRequest, modelSpec, protocolOf } from "../llm/support.js";
 
 export const IMAGE = "data:image/png;base64,iVBORw0KGgo=";
 const PDF = { mime_type: "application/pdf", data: "JVBERi0xLjQ=", file_name: "a.pdf" };
@@ -39,8 +39,8 @@ export interface Carried {
 
 /** The body that a wire sends for the conversation. */
 export function bodyOf(wire: Wire, changes: Partial<ModelSpec>, carried: Carried): unknown {
-  const model = modelSpec({ maxOutputTokens: 32_000, ...changes });
-  const own = (fidelity: Fidelity) => ({ fidelity: { ...fidelity, from: modelName(model) } });
+  const model = modelSpec({ protocol: protocolOf(wire), maxOutputTokens: 32_000, ...changes });
+  const own = (fidelity: Fidelity) => ({ fidelity: { ...fidelity, from: originMark(model) } });
   const messages: CompleteMessage[] = [
     userText(AT, "What is in a.txt and in this?"),
     imageUrl(AT, IMAGE),

@@ -2,7 +2,7 @@
 // go through it, and what it says of the turns they may rely on:
 // - what the assistant said, then the outputs of its calls in call order, one for each, then what the user said;
 // - no output without its call, no call without an output, no call that was cut off before it could be answered;
-// - `fidelity` is there only where the model that is asked made it.
+// - `fidelity` is there only where the model that is asked made it, by the protocol that it is asked by.
 //
 // What is left to an encoder needs its protocol's spelling: the alphabet and the scope of ids and names; what it has no
 // place for, and therefore which neighbours of one role are left to merge; which reasoning goes with which item. Lone
@@ -11,6 +11,7 @@
 import type { OmniMessage } from "../../protocol/message.js";
 import type {
   CompletePayload,
+  Fidelity,
   ImageUrlPayload,
   InlineDataPayload,
   InlineThinkingPayload,
@@ -19,7 +20,7 @@ import type {
   ToolCallOutputPayload,
   ToolCallPayload,
 } from "../../protocol/payloads.js";
-import { type ModelSpec, modelName } from "../model-spec.js";
+import { type ModelSpec, modelName, originMark, type Protocol } from "../model-spec.js";
 
 export type AssistantPayload =
   | TextPayload
@@ -98,9 +99,29 @@ export function batchCallIds(calls: readonly ToolCallPayload[]): Map<string, str
   );
 }
 
-/** Records that name no model are taken on trust. */
+// --- whose fidelity it is ------------------------------------------------------------------------------------------
+
+/** What each protocol's decoder keeps; `provider_call_id`, which all of them keep, tells nothing. */
+const FIELDS: Record<Protocol, readonly string[]> = {
+  "anthropic-messages": ["signature", "redacted_thinking", "blocks_before", "citations"],
+  "openai-chat": ["reasoning_field", "reasoning_details", "extra_content"],
+  "openai-responses": ["encrypted_content", "summary", "id", "phase", "before", "replaces"],
+  gemini: ["thought_signature", "part"],
+  demo: [],
+};
+const ALL_FIELDS = Object.values(FIELDS).flat();
+
 function ownOnly<P extends AssistantPayload>(payload: P, model: ModelSpec): P {
   const { fidelity, ...rest } = payload;
-  const isOwn = fidelity === undefined || fidelity.from === undefined || fidelity.from === modelName(model);
-  return isOwn ? payload : (rest as P);
+  return fidelity === undefined || isOwn(fidelity, payload.type, model) ? payload : (rest as P);
+}
+
+function isOwn(fidelity: Fidelity, type: AssistantPayload["type"], model: ModelSpec): boolean {
+  const { from } = fidelity;
+  if (from !== undefined && from !== modelName(model)) return from === originMark(model);
+  // A mark without a protocol, or none: an older Trace, or somebody else's. Then the fields must speak for it.
+  const own = FIELDS[model.protocol];
+  const has = (field: string) => fidelity[field] !== undefined;
+  if (ALL_FIELDS.some((field) => has(field) && !own.includes(field))) return false;
+  return type !== "thinking" || own.some(has);
 }

@@ -10,6 +10,8 @@ export interface ResponsesDialect {
   keyHeader: "authorization" | "api-key";
   /** Gives reasoning in an encrypted form when asked. */
   encryptedReasoning: boolean;
+  /** Reads back reasoning that is signed and not encrypted. */
+  signedReasoning: boolean;
   /** Retells reasoning when asked. */
   summaries: boolean;
   promptCacheKey: boolean;
@@ -23,6 +25,7 @@ export interface ResponsesDialect {
 const OPENAI: ResponsesDialect = {
   keyHeader: "authorization",
   encryptedReasoning: true,
+  signedReasoning: false,
   summaries: true,
   promptCacheKey: true,
   streamOptions: true,
@@ -44,7 +47,11 @@ const ROWS: readonly (ProviderRow & { dialect: ResponsesDialect })[] = [
   },
   { names: ["github-copilot", "copilot"], hosts: ["githubcopilot.com"], dialect: COMPATIBLE },
   { names: ["bedrock", "bedrock-mantle", "amazon-bedrock"], hosts: ["api.aws", "amazonaws.com"], dialect: COMPATIBLE },
-  { names: ["openrouter"], hosts: ["openrouter.ai"], dialect: { ...COMPATIBLE, documents: true } },
+  {
+    names: ["openrouter"],
+    hosts: ["openrouter.ai"],
+    dialect: { ...COMPATIBLE, documents: true, signedReasoning: true },
+  },
   { names: ["xai", "x.ai"], hosts: ["api.x.ai"], dialect: { ...COMPATIBLE, most: "high" } },
   { names: ["deepseek"], hosts: ["api.deepseek.com"], dialect: OPEN },
   { names: ["groq"], hosts: ["api.groq.com"], dialect: OPEN },

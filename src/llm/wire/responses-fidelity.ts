@@ -7,7 +7,7 @@ import { asList, asRecord, asText, type JsonRecord } from "./json.js";
 
 const OURS = new Set(["from", "before", "replaces"]);
 
-/** True for a reasoning item that the provider can read back. Without that it would look for a stored one by its id. */
+/** True for a reasoning item that its provider may be able to read back. */
 export const isReadable = (item: JsonRecord): boolean =>
   asText(item.encrypted_content) !== "" || asText(item.signature) !== "";
 
@@ -21,9 +21,15 @@ export function reasoningMembers(item: JsonRecord): Fidelity {
 
 const named = (id: string): Fidelity => (id === "" ? {} : { id });
 
-/** The reasoning item to send back, or undefined where there is none. */
-export function reasoningItem(fidelity: Fidelity | undefined): JsonRecord | undefined {
-  if (fidelity === undefined || !isReadable(fidelity)) return undefined;
+/**
+ * The reasoning item to send back, or undefined where the provider could not read it: nothing is stored there, and it
+ * would look for a stored one by its id.
+ * @param signed the provider reads signed reasoning that is not encrypted.
+ */
+export function reasoningItem(fidelity: Fidelity | undefined, signed: boolean): JsonRecord | undefined {
+  if (fidelity === undefined || (asText(fidelity.encrypted_content) === "" && !(signed && isReadable(fidelity)))) {
+    return undefined;
+  }
   const members = Object.entries(fidelity).filter(([name]) => !OURS.has(name));
   return { type: "reasoning", summary: [], ...Object.fromEntries(members) };
 }

@@ -70,7 +70,7 @@ class InputWriter {
   #item(payload: AssistantPayload, callId: string): JsonRecord | undefined {
     switch (payload.type) {
       case "thinking":
-        return reasoningItem(payload.fidelity);
+        return reasoningItem(payload.fidelity, this.#dialect.signedReasoning);
       case "text": {
         if (isBlank(payload.text)) return undefined;
         const content = [{ type: "output_text", text: payload.text, annotations: [] }];

@@ -24,7 +24,7 @@ export interface DecoderContext {
   /** Takes the segments; whoever owns the decoder takes the messages out of it. */
   writer: SegmentWriter;
   ids: ToolCallIds;
-  /** Names the model in `fidelity.from`. */
+  /** What `fidelity.from` says of what is decoded: whose it is. */
   from: string;
   /** The tools of the Request, by our names: where a protocol's alphabet made them others, this is the way back. */
   toolNames?: readonly string[];
