@@ -139,3 +139,10 @@ test("the version is the package's", async () => {
   const { VERSION } = await import("../src/version.js");
   expect(VERSION).toBe(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")).version);
 });
+
+test("what a test file shares is given back by atFileEnd: an afterAll inside of a hook is never called", () => {
+  const wrong = filesIn(join(ROOT, "test")).filter((path) =>
+    /(atEnd: |Upstream\()afterAll/.test(readFileSync(path, "utf8")),
+  );
+  expect(wrong.map((path) => relative(ROOT, path))).toEqual([]);
+});

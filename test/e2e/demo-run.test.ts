@@ -2,15 +2,16 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { isPartial } from "../../src/protocol/guards.js";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { api, asked, at, decide, expectLawful, follow, makeSession, payloads, prompt } from "./api.js";
 
 let server: Server;
 beforeAll(async () => {
-  server = await startOmnid({ atEnd: afterAll, env: { OMNID_HEARTBEAT_MS: "500" } });
+  server = await startOmnid({ atEnd: atFileEnd, env: { OMNID_HEARTBEAT_MS: "500" } });
 });
 
 describe("the demo run", () => {

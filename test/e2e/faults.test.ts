@@ -2,7 +2,8 @@
 
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import {
@@ -21,9 +22,9 @@ import { api, at, expectLawful, expectPaired, makeSession, payloads } from "./ap
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
+  upstream = await startUpstream(atFileEnd);
   server = await startOmnid({
-    atEnd: afterAll,
+    atEnd: atFileEnd,
     config: upstream.config(),
     env: { OMNID_RETRY_LIMIT: "0", OMNID_REQUEST_TIMEOUT_MS: "1000" },
   });

@@ -1,7 +1,7 @@
 // A server that dies by SIGKILL between two prompts of every Session, and the expectations for what its next requests
 // carry.
 
-import { afterAll, expect } from "vitest";
+import { expect } from "vitest";
 import { Context } from "../../src/engine/context.js";
 import type { ModelSpec, Protocol } from "../../src/llm/model-spec.js";
 import { anthropicMessages } from "../../src/llm/wire/anthropic-messages.js";
@@ -10,6 +10,7 @@ import { openaiChat } from "../../src/llm/wire/openai-chat.js";
 import { openaiResponses } from "../../src/llm/wire/openai-responses.js";
 import type { Wire } from "../../src/llm/wire/wire.js";
 import { llmRequest, modelSpec } from "../llm/support.js";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { type Script, startUpstream, type Upstream } from "../support/upstream.js";
@@ -68,12 +69,12 @@ export class Stage {
   }
 
   static async open(): Promise<Stage> {
-    const upstream = await startUpstream(afterAll);
+    const upstream = await startUpstream(atFileEnd);
     const models = SPOKEN.map((protocol) => ({
       ...{ provider: "scripted", modelId: MODEL_IDS[protocol], protocol, baseUrl: upstream.url, apiKey: "sk-secret-1" },
       ...{ thinking: true, vision: true },
     }));
-    const server = await startOmnid({ atEnd: afterAll, config: { models }, env: { OMNID_RETRY_LIMIT: "0" } });
+    const server = await startOmnid({ atEnd: atFileEnd, config: { models }, env: { OMNID_RETRY_LIMIT: "0" } });
     return new Stage(upstream, server);
   }
 
@@ -102,7 +103,7 @@ export class Stage {
   async #prompt(protocol: Spoken, session: string): Promise<string[]> {
     const from = this.upstream.requests.length;
     this.upstream.otherwise(ANSWERS[protocol]);
-    const request = { method: "POST" as const, body: { input: "Go." }, atEnd: afterAll };
+    const request = { method: "POST" as const, body: { input: "Go." }, atEnd: atFileEnd };
     const reader = await openSse(this.#server.url + at(session, "/tasks"), request);
     await reader.ended;
     await expectLawful(this.#server, session, reader.messages, { joined: true });

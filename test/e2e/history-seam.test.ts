@@ -1,9 +1,10 @@
 // History and stream fit without a seam: a page of history, then the stream from its cursor, at any instant.
 
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import {
   calls,
@@ -25,8 +26,8 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
-  server = await startOmnid({ atEnd: afterAll, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
+  upstream = await startUpstream(atFileEnd);
+  server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
 });
 
 /** The script with a gate behind each of its steps. */

@@ -1,14 +1,15 @@
 // What no honest client sends. The server answers each in the one shape of its errors, and lives.
 
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { api, at, history, makeSession } from "./api.js";
 
 let server: Server;
 let id: string;
 beforeAll(async () => {
-  server = await startOmnid({ atEnd: afterAll, env: { OMNID_BODY_LIMIT: "100000" } });
+  server = await startOmnid({ atEnd: atFileEnd, env: { OMNID_BODY_LIMIT: "100000" } });
   id = await makeSession(server);
 });
 

@@ -2,7 +2,8 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import type { SseReader } from "../support/sse-client.js";
 import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
@@ -14,8 +15,8 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
-  server = await startOmnid({ atEnd: afterAll, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
+  upstream = await startUpstream(atFileEnd);
+  server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
 });
 
 /** Whether a process that a command started is still there. A zombie that nobody has reaped yet is not. */

@@ -1,6 +1,7 @@
 // What a client gives a busy Session, over HTTP: Tasks that wait, steering, an interrupt, the end of a wait.
 
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { answer, finish, gate, say, startUpstream, type Upstream, usage } from "../support/upstream.js";
@@ -9,9 +10,9 @@ import { api, at, expectLawful, expectPaired, follow, makeSession, payloads, pro
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
+  upstream = await startUpstream(atFileEnd);
   server = await startOmnid({
-    atEnd: afterAll,
+    atEnd: atFileEnd,
     config: upstream.config(),
     env: { OMNID_RETRY_BASE_MS: "60000", OMNID_RETRY_MAX_MS: "60000" },
   });

@@ -2,13 +2,14 @@
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { api, asked, at, expectLawful, follow, history, makeSession, payloads, prompt, untilIdle } from "./api.js";
 
 let server: Server;
 beforeAll(async () => {
-  server = await startOmnid({ atEnd: afterAll });
+  server = await startOmnid({ atEnd: atFileEnd });
 });
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));

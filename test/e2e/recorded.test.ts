@@ -2,7 +2,8 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { answer, startUpstream, type Upstream } from "../support/upstream.js";
@@ -48,8 +49,8 @@ describe.skipIf(!isThere)("recorded openai-chat", () => {
   let upstream: Upstream;
   let server: Server;
   beforeAll(async () => {
-    upstream = await startUpstream(afterAll);
-    server = await startOmnid({ atEnd: afterAll, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
+    upstream = await startUpstream(atFileEnd);
+    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
   });
 
   async function play(file: Recorded) {

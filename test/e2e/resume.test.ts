@@ -1,6 +1,7 @@
 // Readers that come, go and come back: nobody misses a message and nobody gets one twice.
 
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { beforeAll, describe, expect, test, vi } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse, type SseReader } from "../support/sse-client.js";
 import { answer, calls, finish, gate, say, startUpstream, think, type Upstream } from "../support/upstream.js";
@@ -12,9 +13,9 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
+  upstream = await startUpstream(atFileEnd);
   server = await startOmnid({
-    atEnd: afterAll,
+    atEnd: atFileEnd,
     config: upstream.config(),
     env: { OMNID_RETRY_LIMIT: "0", OMNID_REPLAY_BYTES: String(64 * 2 ** 20) },
   });

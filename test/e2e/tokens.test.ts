@@ -2,7 +2,8 @@
 
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { beforeAll, expect, test, vi } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { api, at, makeSession } from "./api.js";
@@ -19,7 +20,7 @@ let server: Server;
 let id: string;
 beforeAll(async () => {
   server = await startOmnid({
-    atEnd: afterAll,
+    atEnd: atFileEnd,
     env: {
       OMNID_TOKENS: `anna:${ANNA},${BERT}`,
       LOG_LEVEL: "trace",

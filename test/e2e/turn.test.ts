@@ -2,7 +2,8 @@
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import {
   answer,
@@ -33,8 +34,8 @@ import {
 let upstream: Upstream;
 let server: Server;
 beforeAll(async () => {
-  upstream = await startUpstream(afterAll);
-  server = await startOmnid({ atEnd: afterAll, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
+  upstream = await startUpstream(atFileEnd);
+  server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
 });
 
 /** The last request's messages, already held to the pairing rule. */

@@ -13,7 +13,7 @@ export interface Exit {
   signal: NodeJS.Signals | null;
 }
 
-/** Registers what is done at the end: `onTestFinished`, or `afterAll` for a server that a whole file shares. */
+/** Registers what is done at the end: `onTestFinished`, or `atFileEnd` for a server that a whole file shares. */
 export type AtEnd = (work: () => Promise<void>) => void;
 
 export interface StartOptions {

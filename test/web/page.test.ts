@@ -3,8 +3,9 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 import type { Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { api } from "../e2e/api.js";
+import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import {
   activity,
@@ -39,7 +40,7 @@ async function shownAfresh(page: Page): Promise<string[]> {
 describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
   let server: Server;
   beforeAll(async () => {
-    if (hasBrowser) server = await startOmnid({ atEnd: afterAll, env: { OMNID_DEMO_DELAY_MS: "15" } });
+    if (hasBrowser) server = await startOmnid({ atEnd: atFileEnd, env: { OMNID_DEMO_DELAY_MS: "15" } });
   });
 
   test("a prompt starts a Session; the command waits for Allow, runs, and is reported on", async () => {
