@@ -104,7 +104,7 @@ describe("thinking", () => {
     ["claude-sonnet-5", "none", off, undefined, undefined],
     ["claude-fable-5", "none", undefined, "low", undefined],
     ["claude-mythos-preview", "medium", shown, "medium", undefined],
-    ["glm-4.6", "high", budget(4096), undefined, undefined],
+    ["glm-4.6", "high", budget(6144), undefined, undefined],
     ["glm-4.6", "none", off, undefined, undefined],
   ])("%s at %s", (modelId, level, how, effort, beta) => {
     expect(asked(modelId, level)).toEqual({ how, effort, beta });
@@ -113,10 +113,21 @@ describe("thinking", () => {
     expect(asked(modelId, level, { thinking: false })).toEqual(nothing);
   });
 
-  test("a budget leaves room for the answer, and none is asked for where it would be too small", () => {
-    expect(asked("claude-sonnet-4-5", "high", { maxOutputTokens: 8000 }).how).toEqual(budget(4000));
-    expect(asked("claude-sonnet-4-5", "high", { maxOutputTokens: 2000 }).how).toBeUndefined();
-  });
+  test.each([
+    [1024, undefined, undefined, undefined],
+    [1025, budget(1024), budget(1024), budget(1024)],
+    [2000, budget(1024), budget(1024), budget(1500)],
+    [4096, budget(1024), budget(2048), budget(3072)],
+    [8000, budget(2048), budget(4000), budget(6000)],
+    [20_000, budget(2048), budget(8192), budget(15_904)],
+  ])(
+    "a budget leaves room for the answer below a limit of %i tokens, and is asked for where any fits",
+    (limit, ...how) => {
+      const levels = ["low", "medium", "high"] as const;
+      const model = { maxOutputTokens: limit };
+      expect(levels.map((level) => asked("claude-sonnet-4-5", level, model).how)).toEqual(how);
+    },
+  );
 
   test("outputs for an answer without thinking are sent without asking for any", () => {
     const loop = [go, call("a"), output("a")];

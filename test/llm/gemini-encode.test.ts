@@ -112,6 +112,22 @@ describe("thinking", () => {
     expect(config(modelId, "default")).toEqual({ includeThoughts: true });
   });
 
+  test.each([
+    ["gemini-2.5-flash", 2000, [0, 500, 1000, 1500, 1500, 1500]],
+    ["gemini-2.5-flash", 8192, [0, 2048, 4096, 6144, 6144, 6144]],
+    ["gemini-2.5-flash", 65_536, [0, 2048, 8192, 24_576, 24_576, 24_576]],
+    ["gemini-2.5-pro", 400, [128, 128, 200, 300, 300, 300]],
+    ["gemini-2.5-flash-lite", 1000, [0, 512, 512, 750, 750, 750]],
+    ["gemini-2.5-flash-lite", 512, [0, 0, 0, 0, 0, 0]],
+  ])("of %s leaves room for the answer below a limit of %i tokens", (modelId, maxOutputTokens, budgets) => {
+    THINKING_LEVELS.slice(1).forEach((thinkingLevel, n) => {
+      const { generationConfig } = bodyOf({ thinkingLevel }, { modelId, maxOutputTokens });
+      const thinkingBudget = budgets[n] as number;
+      const thinkingConfig = thinkingBudget === 0 || thinkingLevel === "none" ? {} : { includeThoughts: true };
+      expect(generationConfig).toEqual({ maxOutputTokens, thinkingConfig: { ...thinkingConfig, thinkingBudget } });
+    });
+  });
+
   test("is not spoken of to older models, or to those that have none", () => {
     expect(config("gemini-2.0-flash", "high")).toBeUndefined();
     expect(bodyOf({ thinkingLevel: "high" }, { modelId: "gemini-2.5-pro", thinking: false })).not.toHaveProperty(

@@ -5,6 +5,7 @@
 import type { ThinkingLevel } from "../../engine/ports.js";
 import type { ModelSpec } from "../model-spec.js";
 import type { JsonRecord } from "./json.js";
+import { fittingBudget } from "./thinking-budget.js";
 
 type AskedLevel = Exclude<ThinkingLevel, "default">;
 
@@ -34,8 +35,6 @@ const EFFORTS = { none: "low", low: "low", medium: "medium", high: "high", xhigh
 const BUDGETS = { low: 2048, medium: 8192, high: 16_384, xhigh: 32_768, max: 65_536 } as const;
 /** The protocol's least budget, in tokens. */
 const MIN_BUDGET = 1024;
-/** What a budget leaves for the answer itself. */
-const ANSWER_TOKENS = 4096;
 const INTERLEAVED = "interleaved-thinking-2025-05-14";
 
 export function anthropicFamily(model: Pick<ModelSpec, "modelId" | "contextWindow">): AnthropicFamily {
@@ -54,9 +53,8 @@ export function askForThinking(family: AnthropicFamily, level: ThinkingLevel, ma
   if (level === "default" || style.kind === "none") return { fields: {}, isOff: false, betas: [] };
   if (style.kind === "adaptive") return askAdaptive(style, level);
   if (level === "none") return { fields: { thinking: { type: "disabled" } }, isOff: true, betas: [] };
-  const room = maxTokens - Math.min(ANSWER_TOKENS, Math.ceil(maxTokens / 2));
-  const budget_tokens = Math.min(BUDGETS[level], room);
-  if (budget_tokens < MIN_BUDGET) return { fields: {}, isOff: false, betas: [] };
+  const budget_tokens = fittingBudget(level, BUDGETS[level], MIN_BUDGET, maxTokens);
+  if (budget_tokens === undefined) return { fields: {}, isOff: false, betas: [] };
   return {
     fields: { thinking: { type: "enabled", budget_tokens } },
     isOff: false,

@@ -62,7 +62,9 @@ function requestBody(request: LLMRequest, model: ModelSpec): JsonRecord {
   }
   const generationConfig: JsonRecord = {};
   if (model.maxOutputTokens !== undefined) generationConfig.maxOutputTokens = model.maxOutputTokens;
-  const thinking = model.thinking ? thinkingConfig(model.modelId, request.thinkingLevel) : undefined;
+  const thinking = model.thinking
+    ? thinkingConfig(model.modelId, request.thinkingLevel, model.maxOutputTokens)
+    : undefined;
   if (thinking !== undefined) generationConfig.thinkingConfig = thinking;
   if (Object.keys(generationConfig).length > 0) body.generationConfig = generationConfig;
   body.contents = new GeminiContents(model).write(request);

@@ -3,6 +3,7 @@
 
 import type { ThinkingLevel } from "../../engine/ports.js";
 import type { JsonRecord } from "./json.js";
+import { fittingBudget } from "./thinking-budget.js";
 
 type AskedLevel = Exclude<ThinkingLevel, "default">;
 
@@ -19,16 +20,20 @@ export function geminiGeneration(modelId: string): number | undefined {
 export const wantsSignatures = (modelId: string): boolean =>
   (geminiGeneration(modelId) ?? (/gemini-.*-latest$/i.test(modelId) ? 3 : 0)) >= 3;
 
-/** @returns undefined when the model takes no such thing. */
-export function thinkingConfig(modelId: string, level: ThinkingLevel): JsonRecord | undefined {
+/**
+ * @param maxTokens the output limit that is asked for; without one the model has room for every budget.
+ * @returns undefined when the model takes no such thing.
+ */
+export function thinkingConfig(modelId: string, level: ThinkingLevel, maxTokens?: number): JsonRecord | undefined {
   const generation = geminiGeneration(modelId);
   if (generation !== undefined && generation < 2.5) return undefined;
   const config: JsonRecord = level === "none" ? {} : { includeThoughts: true };
   if (level === "default") return config;
   // A name that tells nothing gets a budget: 3.x still takes one, 2.5 would refuse a level.
   if (generation !== undefined && generation >= 3) config.thinkingLevel = levelFor(modelId, generation, level);
-  else config.thinkingBudget = budgetFor(modelId, level);
-  return config;
+  else config.thinkingBudget = budgetFor(modelId, level, maxTokens);
+  // Thoughts that are not had cannot be shown: the two together are refused.
+  return config.thinkingBudget === 0 ? { thinkingBudget: 0 } : config;
 }
 
 function levelFor(modelId: string, generation: number, level: AskedLevel): string {
@@ -47,8 +52,16 @@ function levelFor(modelId: string, generation: number, level: AskedLevel): strin
 
 const BUDGETS = { low: 2048, medium: 8192, high: 24_576, xhigh: 24_576, max: 24_576 } as const;
 
-function budgetFor(modelId: string, level: AskedLevel): number {
+/** The least that a model takes: the largest ones cannot be kept from thinking, the smallest think much or not at all. */
+function leastBudget(modelId: string): number {
+  if (/pro/i.test(modelId)) return 128;
+  return /flash-lite/i.test(modelId) ? 512 : 1;
+}
+
+function budgetFor(modelId: string, level: AskedLevel, maxTokens = Number.POSITIVE_INFINITY): number {
   const isPro = /pro/i.test(modelId);
-  if (level === "none") return isPro ? 128 : 0;
-  return isPro && (level === "xhigh" || level === "max") ? 32_768 : BUDGETS[level];
+  const least = leastBudget(modelId);
+  if (level === "none") return isPro ? least : 0;
+  const wanted = isPro && (level === "xhigh" || level === "max") ? 32_768 : BUDGETS[level];
+  return fittingBudget(level, wanted, least, maxTokens) ?? (isPro ? least : 0);
 }
