@@ -28,7 +28,8 @@ const modelSchema = z
     contextWindow: count.default(128_000),
     maxOutputTokens: count.optional(),
     vision: z.boolean().default(false),
-    thinking: z.boolean().default(false),
+    /** Left out: what the model's name tells. */
+    thinking: z.boolean().optional(),
     cost: z
       .strictObject({
         input: dollars,

@@ -15,6 +15,8 @@ import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
 import { createServer } from "./http/server.js";
 import { createLLMClient } from "./llm/client.js";
+import { modelName } from "./llm/model-spec.js";
+import { ignoresThinkingLevel } from "./llm/thinking-support.js";
 import { viewOf } from "./model-registry.js";
 import { acquireLease, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
@@ -84,6 +86,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     host = await hostSessions(config, log, clock, metrics, mcp);
     app = await createServer({ config, host, clock, newId, log, metrics });
     await app.listen({ host: config.host, port: config.port });
+    tellIgnoredLevels(config, log);
   } catch (error) {
     await mcp?.close();
     throw error;
@@ -101,6 +104,15 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
       await lease.release();
     },
   };
+}
+
+/** A thinking level is taken for every model; that it makes no difference to some must not be found out by guessing. */
+function tellIgnoredLevels({ models }: Config, log: Logger): void {
+  const names = models.models
+    .filter(({ available, spec }) => available && ignoresThinkingLevel(spec))
+    .map(({ spec }) => modelName(spec));
+  if (names.length === 0) return;
+  log.info({ models: names }, 'no thinking level is sent to these models ("thinking": true says that a model reasons)');
 }
 
 /** Opens the data directory and hosts its Sessions; the caller holds the lease. */

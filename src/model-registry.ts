@@ -4,6 +4,7 @@
 import type { ConfiguredModel, ModelRef } from "./config-file.js";
 import { speaks } from "./llm/client.js";
 import type { ModelSpec, Protocol } from "./llm/model-spec.js";
+import { thinksByName } from "./llm/thinking-support.js";
 import type { ModelView } from "./session/types.js";
 
 export interface RegisteredModel {
@@ -122,7 +123,7 @@ export function buildRegistry(
   add({ spec: DEMO, available: true });
   for (const ref of [wanted, preferred]) {
     const provider = BUILT_IN.find((each) => each.provider === ref?.provider);
-    if (ref !== undefined && provider !== undefined) add(fromProvider(provider, guess(ref.modelId), env));
+    if (ref !== undefined && provider !== undefined) add(fromProvider(provider, guess(provider, ref.modelId), env));
   }
   if (wanted !== undefined && !models.has(keyOf(wanted))) return { unknown: wanted, from: "wanted" };
   if (preferred !== undefined && !models.has(keyOf(preferred))) return { unknown: preferred, from: "preferred" };
@@ -144,8 +145,8 @@ function keyOf({ provider, modelId }: ModelRef): string {
 }
 
 // A model that is not in the catalogue is given the limits that nearly every current one has.
-function guess(modelId: string): BuiltIn["models"][number] {
-  return { modelId, contextWindow: 128_000, vision: true, thinking: false };
+function guess({ protocol }: BuiltIn, modelId: string): BuiltIn["models"][number] {
+  return { modelId, contextWindow: 128_000, vision: true, thinking: thinksByName(protocol, modelId) };
 }
 
 function fromProvider(provider: BuiltIn, model: BuiltIn["models"][number], env: Environment): RegisteredModel {
@@ -175,6 +176,7 @@ function fromFile(model: ConfiguredModel, env: Environment): RegisteredModel {
   const fallback = (builtIn && env[builtIn.urlName]) ?? DEFAULT_URL[model.protocol];
   const spec: ModelSpec = {
     ...rest,
+    thinking: model.thinking ?? thinksByName(model.protocol, model.modelId),
     baseUrl: trimSlash(baseUrl ?? fallback),
     ...(key === undefined ? {} : { apiKey: key }),
   };

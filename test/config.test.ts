@@ -291,6 +291,20 @@ describe("models", () => {
     expect(models.find("openai", "ft:gpt/next")?.available).toBe(true);
   });
 
+  test("whether a model thinks is what the file says, else what its name tells", () => {
+    const responses = { ...local, protocol: "openai-responses" };
+    const models = [
+      { ...responses, modelId: "o3" },
+      { ...responses, modelId: "gpt-5", thinking: false },
+      { ...responses, modelId: "mine", thinking: true },
+      { ...responses, modelId: "gpt-4.1" },
+    ];
+    const registry = withFile({ models }, { OPENAI_API_KEY: "sk-1234567890", OMNID_MODEL: "openai/o4-mini" }).models;
+    const thinks = (provider: string, modelId: string) => registry.find(provider, modelId)?.spec.thinking;
+    expect(models.map(({ modelId }) => thinks("local", modelId))).toEqual([true, false, true, false]);
+    expect(thinks("openai", "o4-mini")).toBe(true);
+  });
+
   test("a default that names no model is a problem of whoever named it", () => {
     expect(problemsOf({ OMNID_MODEL: "nobody/nothing" })).toEqual([
       "OMNID_MODEL: nobody/nothing is no model that is configured",

@@ -81,6 +81,17 @@ describe("the request", () => {
     expect(bodyOf([], { ...model, thinking: false }, { thinkingLevel: "high" })).toEqual(none);
   });
 
+  test.each([
+    ["o3", "none", "low"],
+    ["o3", "max", "high"],
+    ["gpt-5-mini", "none", "minimal"],
+    ["gpt-5-mini", "xhigh", "high"],
+    ["gpt-5.5", "none", "none"],
+    ["gpt-5.5", "max", "xhigh"],
+  ] as const)("%s is asked for the level %s by a word that it takes", (modelId, thinkingLevel, word) => {
+    expect(bodyOf([], { provider: "openai", modelId }, { thinkingLevel })).toMatchObject({ reasoning_effort: word });
+  });
+
   test("an output limit goes under the name that the provider knows", () => {
     expect(bodyOf([], { provider: "openai", maxOutputTokens: 9 })).toMatchObject({ max_completion_tokens: 9 });
     expect(bodyOf([], { maxOutputTokens: 9 })).toMatchObject({ max_tokens: 9 });

@@ -3,6 +3,7 @@
 
 import type { ThinkingLevel } from "../../engine/ports.js";
 import type { ModelSpec } from "../model-spec.js";
+import { effortOf } from "./openai-effort.js";
 import { type ProviderRow, providerRow } from "./provider-rows.js";
 
 export type AskedLevel = Exclude<ThinkingLevel, "default">;
@@ -20,15 +21,12 @@ export interface ChatDialect {
   mergeUsers: boolean;
   /** Refuses a past assistant message with calls that lacks `reasoning_content`. */
   needsReasoningContent: boolean;
-  /** The fields that ask for a thinking level. */
-  thinking(level: AskedLevel): Record<string, unknown>;
+  /** The fields that ask a model for a thinking level. */
+  thinking(level: AskedLevel, modelId: string): Record<string, unknown>;
 }
 
-const EFFORT = { none: "none", low: "low", medium: "medium", high: "high", xhigh: "high", max: "high" } as const;
-const WIDE_EFFORT = { ...EFFORT, xhigh: "xhigh", max: "xhigh" } as const;
-
-const effort = (level: AskedLevel) => ({ reasoning_effort: EFFORT[level] });
-const wideEffort = (level: AskedLevel) => ({ reasoning_effort: WIDE_EFFORT[level] });
+const effort = (level: AskedLevel, modelId: string) => ({ reasoning_effort: effortOf(modelId, level, "high") });
+const wideEffort = (level: AskedLevel, modelId: string) => ({ reasoning_effort: effortOf(modelId, level, "xhigh") });
 const switched = (level: AskedLevel) => ({ thinking: { type: level === "none" ? "disabled" : "enabled" } });
 const templated = (level: AskedLevel) => ({ chat_template_kwargs: { enable_thinking: level !== "none" } });
 
@@ -60,7 +58,8 @@ const ROWS: readonly (ProviderRow & { dialect: Partial<ChatDialect> })[] = [
   {
     names: ["openrouter"],
     hosts: ["openrouter.ai"],
-    dialect: { thinking: (level) => ({ reasoning: { effort: WIDE_EFFORT[level] } }) },
+    // It finds the nearest word that the model takes by itself.
+    dialect: { thinking: (level) => ({ reasoning: { effort: level === "max" ? "xhigh" : level } }) },
   },
   { names: ["deepseek"], hosts: ["api.deepseek.com"], dialect: { needsReasoningContent: true, thinking: switched } },
   { names: ["moonshot", "moonshotai", "kimi"], hosts: ["moonshot.ai", "moonshot.cn"], dialect: { thinking: switched } },
@@ -71,7 +70,7 @@ const ROWS: readonly (ProviderRow & { dialect: Partial<ChatDialect> })[] = [
     hosts: ["api.groq.com"],
     dialect: {
       maxTokensField: "max_completion_tokens",
-      thinking: (level) => ({ ...effort(level), reasoning_format: "parsed" }),
+      thinking: (level, modelId) => ({ ...effort(level, modelId), reasoning_format: "parsed" }),
     },
   },
   {

@@ -34,7 +34,7 @@ function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect
   if (dialect.streamOptions) body.stream_options = { include_usage: true };
   if (model.maxOutputTokens !== undefined) body[dialect.maxTokensField] = model.maxOutputTokens;
   if (model.thinking && request.thinkingLevel !== "default")
-    Object.assign(body, dialect.thinking(request.thinkingLevel));
+    Object.assign(body, dialect.thinking(request.thinkingLevel, model.modelId));
   if (dialect.promptCacheKey) body.prompt_cache_key = request.sessionId;
   if (request.tools.length > 0) {
     body.tools = request.tools.map(({ name, description, parameters }) => ({

@@ -5,8 +5,8 @@
 import type { LLMRequest } from "../../engine/ports.js";
 import type { ModelSpec } from "../model-spec.js";
 import { isBlank, type JsonRecord, jsonBody } from "./json.js";
+import { effortOf } from "./openai-effort.js";
 import { type ResponsesDialect, responsesDialect } from "./responses-dialect.js";
-import { effortOf } from "./responses-effort.js";
 import { inputItems } from "./responses-input.js";
 import { RESPONSES_NAMES } from "./responses-names.js";
 import { wireToolName } from "./tool-names.js";

@@ -2,8 +2,8 @@
 // one, or has no use for it, its row turns it off.
 
 import type { ModelSpec } from "../model-spec.js";
+import type { Effort } from "./openai-effort.js";
 import { type ProviderRow, providerRow } from "./provider-rows.js";
-import type { Effort } from "./responses-effort.js";
 
 export interface ResponsesDialect {
   /** The header that carries the key. */

@@ -1,5 +1,5 @@
-// How hard a model is asked to think. Each family takes some of the protocol's words and answers 400 to the others, so
-// a level becomes the nearest word that the family takes: the highest one not above it, else the lowest.
+// How hard a model is asked to think, in both of OpenAI's protocols. Each family takes some of the words and answers 400
+// to the others, so a level becomes the nearest word that the family takes: the highest not above it, else the lowest.
 
 import type { ThinkingLevel } from "../../engine/ports.js";
 
