@@ -14,7 +14,7 @@ import { idempotencyHeaders } from "../src/http/contracts-headers.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { idempotencyKey } from "../src/http/idempotency.js";
 import { answers, answersToChange, noContent, optionalBody } from "../src/http/openapi.js";
-import type { CreateSession, Owner, SessionView } from "../src/session/types.js";
+import type { CreateOptions, CreateSession, Owner, SessionView } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
 
 const DEFAULT_PAGE = 50;
@@ -28,18 +28,19 @@ export function answerMade(reply: FastifyReply, view: SessionView): FastifyReply
 }
 
 export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
-  const create = async (body: CreateSession, owner: Owner): Promise<SessionView> =>
-    orThrow(await host.create(body, owner)).view();
+  const create = async (body: CreateSession, owner: Owner, options: CreateOptions = {}): Promise<SessionView> =>
+    orThrow(await host.create(body, owner, options)).view();
 
   const createOnce = async (body: CreateSession, owner: Owner, key: string): Promise<SessionView> => {
     const claim = await keys.claim<SessionView>({ owner, method: "POST", path: "/api/sessions" }, key, body, "settled");
     if (claim.kind === "repeated") return claim.value;
     let made: SessionView | undefined;
     try {
-      made = await create(body, owner);
+      const beforeRecorded = (sessionId: string) => claim.first.promise({ sessionId, owner });
+      made = await create(body, owner, { beforeRecorded });
       return made;
     } finally {
-      claim.first.settle(made);
+      await claim.first.settle(made);
     }
   };
 

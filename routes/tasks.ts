@@ -167,29 +167,32 @@ async function answerSubmit(submission: Submission, { keys }: RouteContext): Pro
 
 async function submit(submission: Submission, first: First<Accepted> | undefined): Promise<FastifyReply> {
   const { request, reply, session, body, release } = submission;
-  let accepted: Accepted | undefined;
+  let result: Awaited<ReturnType<HostedSession["submit"]>> | undefined;
   try {
     const { input, thinkingLevel, whenBusy } = body;
-    const result = await session.submit(input, {
+    result = await session.submit(input, {
       ...(thinkingLevel && { thinkingLevel }),
       ...(whenBusy && { whenBusy }),
+      beforeRecorded: async (task) => {
+        const itemId = task.steerId ?? task.taskId;
+        await first?.promise({ sessionId: session.id, owner: request.owner, itemId }, task);
+      },
       onAssigned: (task) => {
         first?.assign(task);
         if (release !== undefined) followTask(submission, release, task.taskId);
       },
     });
-    if (result.ok) accepted = result.value;
-    if (!reply.sent) {
-      const task = orThrow(result);
-      release?.();
-      return accept(reply, session, task);
-    }
-    // The stream is open and tells the rest, a failure to record included.
-    if (!result.ok) request.log.warn({ code: result.code }, "a Task that had been assigned was refused");
-    return reply;
   } finally {
-    first?.settle(accepted);
+    await first?.settle(result?.ok === true ? result.value : undefined);
   }
+  if (!reply.sent) {
+    const task = orThrow(result);
+    release?.();
+    return accept(reply, session, task);
+  }
+  // The stream is open and tells the rest, a failure to record included.
+  if (!result.ok) request.log.warn({ code: result.code }, "a Task that had been assigned was refused");
+  return reply;
 }
 
 function followTask({ request, reply, session }: Submission, release: Release, taskId: string): void {

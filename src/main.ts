@@ -13,6 +13,7 @@ import { type Config, loadConfig } from "./config.js";
 import type { App } from "./http/context.js";
 import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
+import { type OpenKeys, openKeys } from "./http/open-keys.js";
 import { createServer } from "./http/server.js";
 import { createLLMClient } from "./llm/client.js";
 import { modelName } from "./llm/model-spec.js";
@@ -82,9 +83,11 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
   const mcp = connectMcp(config, log, clock, metrics);
   let app: App;
   let host: SessionManager;
+  let open: OpenKeys;
   try {
     host = await hostSessions(config, log, clock, metrics, mcp);
-    app = await createServer({ config, host, clock, newId, log, metrics });
+    open = await openKeys({ config, clock, log, host });
+    app = await createServer({ config, host, clock, newId, log, metrics, keys: open.keys });
     await app.listen({ host: config.host, port: config.port });
     tellIgnoredLevels(config, log);
   } catch (error) {
@@ -101,6 +104,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
       const cancel = clock.after(CLOSE_GRACE_MS, () => app.server.closeAllConnections());
       await app.close();
       cancel();
+      await open.close();
       await lease.release();
     },
   };

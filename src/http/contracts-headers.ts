@@ -5,7 +5,9 @@ import { z } from "zod";
 const idempotencyKey = z
   .string()
   .optional()
-  .describe("The same key with an equal body gives the first answer again and starts nothing. Kept for 24 hours.");
+  .describe(
+    "The same key with an equal body gives the first answer again and starts nothing. Kept for 24 hours, across restarts.",
+  );
 const lastEventId = z
   .string()
   .optional()

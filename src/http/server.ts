@@ -29,6 +29,8 @@ export interface ServerParts {
   clock: Clock;
   newId: () => string;
   log?: Logger;
+  /** Left out: keys that end with the process. */
+  keys?: IdempotencyKeys;
   /** Given when other layers add figures of their own. */
   metrics?: Metrics;
 }
@@ -67,7 +69,7 @@ export async function createServer(parts: ServerParts): Promise<App> {
     ...parts,
     metrics: parts.metrics ?? createMetrics(),
     streams: new StreamSlots(config.maxStreams),
-    keys: new IdempotencyKeys(clock),
+    keys: parts.keys ?? new IdempotencyKeys(clock),
   };
   context.metrics.gauge("omnid_streams", "Open event streams", () => context.streams.open);
 

@@ -12,7 +12,7 @@ import { environmentOf, isDirectory } from "./load.js";
 import type { SessionProcess } from "./process.js";
 import { recordFile, type SessionRecord } from "./session-record.js";
 import { defaultSystemPrompt } from "./system-prompt.js";
-import type { CreateSession, Owner, SessionRefusal } from "./types.js";
+import type { CreateOptions, CreateSession, Owner, SessionRefusal } from "./types.js";
 
 /** A Session on disk. */
 export interface Made {
@@ -24,6 +24,7 @@ export async function createSession(
   process: SessionProcess,
   request: CreateSession,
   owner: Owner,
+  { beforeRecorded }: CreateOptions = {},
 ): Promise<Result<Made, SessionRefusal>> {
   await process.mcp?.settled();
   const checked = await check(process, request);
@@ -37,6 +38,7 @@ export async function createSession(
   }
   try {
     const { sessionId } = record.value;
+    await beforeRecorded?.(sessionId);
     const trace = await process.traces.create(sessionId, [[meta.value]], recordFile(record.value));
     return ok({ record: record.value, trace });
   } catch (error) {

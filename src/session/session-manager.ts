@@ -18,7 +18,7 @@ import type { Session } from "./session.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
 import { TaskPlaces } from "./task-places.js";
-import type { CreateSession, ForkSession, ImportSource, Owner, SessionHost, Taken } from "./types.js";
+import type { CreateOptions, CreateSession, ForkSession, ImportSource, Owner, SessionHost, Taken } from "./types.js";
 
 /** How long a deleted Session's Task may take to end before its files go all the same. */
 const REMOVE_GRACE_MS = 3_000;
@@ -104,8 +104,8 @@ export class SessionManager implements SessionHost {
     return { sessions: this.#entries.size, inMemory, running: this.#places.taken, pendingApprovals };
   }
 
-  create(request: CreateSession, owner: Owner): Promise<Taken<Session>> {
-    return this.#adopt(() => createSession(this.#process, request, owner));
+  create(request: CreateSession, owner: Owner, options: CreateOptions = {}): Promise<Taken<Session>> {
+    return this.#adopt(() => createSession(this.#process, request, owner, options));
   }
 
   async fork(id: string, request: ForkSession, owner: Owner): Promise<Taken<Session> | undefined> {

@@ -46,6 +46,11 @@ export interface CreateSession {
   allowOutsideWorkspace?: boolean;
 }
 
+export interface CreateOptions {
+  /** Called before anything is recorded of the Session. A rejection ends it: nothing is recorded then. */
+  beforeRecorded?: (sessionId: string) => Promise<void>;
+}
+
 export interface ForkSession {
   /** The last record of the source that the fork has. */
   ordinal: number;
@@ -222,7 +227,7 @@ export interface HostedSession {
 
 /** All Sessions of this process, seen by owner: another's Session does not exist. */
 export interface SessionHost {
-  create(request: CreateSession, owner: Owner): Promise<Result<HostedSession, SessionRefusal>>;
+  create(request: CreateSession, owner: Owner, options?: CreateOptions): Promise<Result<HostedSession, SessionRefusal>>;
   /**
    * Makes a Session of another's history up to and including a record, in the same Workspace. The source is only read.
    * @returns undefined when there is no source of that id.

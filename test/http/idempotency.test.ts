@@ -22,7 +22,7 @@ describe("keys", () => {
     const watched = two.then((claim) => order.push(`two: ${claim.kind === "repeated" ? claim.value : "first"}`));
     await Promise.resolve();
     order.push("one settles");
-    one.settle("answer");
+    await one.settle("answer");
     await watched;
     expect(order).toEqual(["one settles", "two: answer"]);
   });
@@ -39,9 +39,9 @@ describe("keys", () => {
     const keys = new IdempotencyKeys(manualClock());
     const one = await first(keys.claim<string>(SCOPE, "k", {}, "settled"));
     const waiting = [1, 2, 3].map(() => keys.claim<string>(SCOPE, "k", {}, "settled"));
-    one.settle(undefined);
+    await one.settle(undefined);
     const next = await first(Promise.race(waiting));
-    next.settle("second try");
+    await next.settle("second try");
     const claims = await Promise.all(waiting);
     expect(claims.filter((claim) => claim.kind === "first")).toHaveLength(1);
     expect(claims.filter((claim) => claim.kind === "repeated" && claim.value === "second try")).toHaveLength(2);
@@ -51,13 +51,13 @@ describe("keys", () => {
     const keys = new IdempotencyKeys(manualClock());
     const one = await first(keys.claim(SCOPE, "k", { a: 1 }, "settled"));
     await expect(keys.claim(SCOPE, "k", { a: 2 }, "settled")).rejects.toMatchObject({ code: "idempotency_mismatch" });
-    one.settle("x");
+    await one.settle("x");
     await expect(keys.claim(SCOPE, "k", {}, "settled")).rejects.toMatchObject({ code: "idempotency_mismatch" });
   });
 
   test("owner, method, path and key each keep keys apart", async () => {
     const keys = new IdempotencyKeys(manualClock());
-    (await first(keys.claim(SCOPE, "k", {}, "settled"))).settle("x");
+    await (await first(keys.claim(SCOPE, "k", {}, "settled"))).settle("x");
     for (const other of [{ owner: null }, { owner: "bob" }, { method: "PUT" }, { path: "/api/sessions/1/tasks" }]) {
       await first(keys.claim({ ...SCOPE, ...other }, "k", {}, "settled"));
     }
@@ -67,7 +67,7 @@ describe("keys", () => {
   test("an answer is kept for a day and no longer", async () => {
     const clock = manualClock();
     const keys = new IdempotencyKeys(clock);
-    (await first(keys.claim(SCOPE, "k", {}, "settled"))).settle("x");
+    await (await first(keys.claim(SCOPE, "k", {}, "settled"))).settle("x");
     clock.advance(DAY_MS - 1);
     expect((await keys.claim(SCOPE, "k", {}, "settled")).kind).toBe("repeated");
     clock.advance(1);
@@ -75,11 +75,12 @@ describe("keys", () => {
   });
 
   test("past its bound the oldest answers go first, and the newest stays however large", async () => {
-    const keys = new IdempotencyKeys(manualClock(), 3_100);
-    for (const name of ["a", "b", "c"]) (await first(keys.claim(SCOPE, name, {}, "settled"))).settle("x".repeat(600));
-    (await first(keys.claim(SCOPE, "d", {}, "settled"))).settle("x".repeat(600));
+    const keys = new IdempotencyKeys(manualClock(), { maxBytes: 3_100 });
+    for (const name of ["a", "b", "c"])
+      await (await first(keys.claim(SCOPE, name, {}, "settled"))).settle("x".repeat(600));
+    await (await first(keys.claim(SCOPE, "d", {}, "settled"))).settle("x".repeat(600));
     expect((await keys.claim(SCOPE, "b", {}, "settled")).kind).toBe("repeated");
-    (await first(keys.claim(SCOPE, "a", {}, "settled"))).settle("x".repeat(9_000));
+    await (await first(keys.claim(SCOPE, "a", {}, "settled"))).settle("x".repeat(9_000));
     expect((await keys.claim(SCOPE, "a", {}, "settled")).kind).toBe("repeated");
     expect((await keys.claim(SCOPE, "d", {}, "settled")).kind).toBe("first");
   });
@@ -97,7 +98,7 @@ describe("keys", () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), fc.jsonValue(), async (one, other) => {
         const keys = new IdempotencyKeys(manualClock());
-        (await first(keys.claim(SCOPE, "k", one, "settled"))).settle("x");
+        await (await first(keys.claim(SCOPE, "k", one, "settled"))).settle("x");
         expect((await keys.claim(SCOPE, "k", shuffle(one), "settled")).kind).toBe("repeated");
         const isSame = isDeepStrictEqual(JSON.parse(JSON.stringify(one)), JSON.parse(JSON.stringify(other)));
         const claim = await keys.claim(SCOPE, "k", other, "settled").catch(() => undefined);

@@ -17,6 +17,7 @@ import { ok, type Result, refuse } from "../../src/result.js";
 import type {
   ApprovalView,
   ClientDecision,
+  CreateOptions,
   CreateSession,
   HistoryPage,
   HistoryQuery,
@@ -55,7 +56,11 @@ export class MemoryHost implements SessionHost {
     this.#wheel = new HeartbeatWheel({ intervalMs: options.config.heartbeatMs, clock: options.clock });
   }
 
-  async create(request: CreateSession, owner: Owner): Promise<Result<HostedSession, SessionRefusal>> {
+  async create(
+    request: CreateSession,
+    owner: Owner,
+    options: CreateOptions = {},
+  ): Promise<Result<HostedSession, SessionRefusal>> {
     await this.gate;
     const { config, clock, newId } = this.#options;
     const { provider, modelId } = { ...config.models.defaultModel, ...request };
@@ -69,6 +74,7 @@ export class MemoryHost implements SessionHost {
       return refuse("too_many_sessions", "the cap is reached");
     }
     const id = `session-2026-01-02-03-04-05-${newId().slice(0, 8)}`;
+    await options.beforeRecorded?.(id);
     const view: SessionView = {
       sessionId: id,
       provider,
@@ -209,6 +215,7 @@ export class MemorySession implements HostedSession {
     this.#view = { ...this.#view, state: "running" };
     const task: TaskView = { taskId, state: "running", startedAt: this.#options.clock.iso() };
     this.#tasks.set(taskId, task);
+    await options.beforeRecorded?.({ taskId, queued: 0 });
     options.onAssigned?.({ taskId, queued: 0 });
     this.#announceState();
     await this.#host.gate;
