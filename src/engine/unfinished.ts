@@ -35,6 +35,8 @@ interface OwedCall {
 /** Folds records into what is unfinished. Memory: the calls of the last batch. */
 export class Unfinished {
   #requestOpen = false;
+  /** The last Request ended, and counts. */
+  #wasCommitted = false;
   #usageRecorded = false;
   #compaction: CompactionBeginPayload | undefined;
   #calls = new Map<string, OwedCall>();
@@ -80,10 +82,13 @@ export class Unfinished {
     return isBetween || this.#abortOwed || this.#opening.isBeginning;
   }
 
-  /** True when nothing goes on but that somebody decides: no open Request, no tool that runs, a call undecided. */
+  /**
+   * True when nothing goes on but that somebody decides: a Request that has committed, no tool that runs, a call
+   * undecided. The calls of a try that failed wait for nobody.
+   */
   get awaitsDecisionOnly(): boolean {
     const owed = this.#owed();
-    return !this.#requestOpen && owed.length > 0 && owed.every(([, call]) => !call.decided);
+    return this.#wasCommitted && owed.length > 0 && owed.every(([, call]) => !call.decided);
   }
 
   /** The calls that nobody has decided, in call order. */
@@ -139,6 +144,7 @@ export class Unfinished {
   #begin(): void {
     this.#abortOwed = false;
     this.#requestOpen = true;
+    this.#wasCommitted = false;
     this.#usageRecorded = false;
     this.#taskOpen = true;
     this.#calls.clear();
@@ -146,6 +152,7 @@ export class Unfinished {
 
   #end({ status, retry_in_ms, error }: RequestEndPayload): void {
     this.#requestOpen = false;
+    this.#wasCommitted = status === "completed";
     this.#abortOwed = status === "aborted";
     this.#lastEnd = error === undefined ? { status } : { status, error };
     if (status !== "completed") for (const [id, call] of this.#calls) if (call.cutOff) this.#calls.delete(id);
