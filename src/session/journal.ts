@@ -52,8 +52,8 @@ export class Journal {
   /** Every `tool_call_id` of the Session, and those that were decided. */
   readonly callIds = new Set<string>();
   readonly decidedCalls = new Set<string>();
-  /** The steering that the model was given. */
-  readonly steerIds = new Set<string>();
+  /** The steering that the model was given: how many records each has. */
+  readonly steering = new Map<string, number>();
   /** Requests committed since the ordinal `turnsFrom`. */
   turns = 0;
   /** Number of the Trace's records at this place. */
@@ -110,7 +110,7 @@ export class Journal {
     else if (isPayload(record, "approval_decision")) this.decidedCalls.add(record.payload.tool_call_id);
     else if (isPayload(record, "token_usage")) this.usage = record.payload.session;
     else if (isPayload(record, "request_end")) this.#countTurn(record.payload);
-    else if ("steer_id" in record.payload) this.steerIds.add(String(record.payload.steer_id));
+    else if ("steer_id" in record.payload) this.#countSteering(String(record.payload.steer_id));
     else if (isSessionMeta(record)) {
       this.meta = record.payload;
       this.#nextTools = undefined;
@@ -140,6 +140,10 @@ export class Journal {
     const records = this.unfinished.closing(this.#deps.now(), this.usage, ending);
     if (records.length > 0) await this.commit(records);
     return true;
+  }
+
+  #countSteering(steerId: string): void {
+    this.steering.set(steerId, (this.steering.get(steerId) ?? 0) + 1);
   }
 
   #countTurn({ status }: RequestEndPayload): void {

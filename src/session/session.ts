@@ -64,6 +64,7 @@ export class Session implements HostedSession {
       onOpen: (view) => {
         this.#announceState();
         deps.channel.announce(toLine({ type: "approval_request", ...view }));
+        this.#runner.noteProgress();
       },
     });
     this.#runner = new TaskRunner({
@@ -136,7 +137,7 @@ export class Session implements HostedSession {
   }
 
   holds(itemId: string): boolean {
-    return this.#ledger.holds(itemId) || this.#journal.steerIds.has(itemId);
+    return this.#ledger.holds(itemId) || this.#journal.steering.has(itemId);
   }
 
   queue(): QueueItem[] {
@@ -218,6 +219,7 @@ export class Session implements HostedSession {
 
   /** What the journal showed: the approval that a decision settles is closed in the same tick. */
   readonly onShown = (message: OmniMessage): void => {
+    this.#runner.noteProgress();
     if (message.origin !== undefined || !isPayload(message, "approval_decision")) return;
     if (this.#approvals.settled(message.payload.tool_call_id)) this.#announceState();
   };

@@ -164,9 +164,14 @@ export class TaskLedger {
     return [...this.#waiting].flatMap((item) => this.recall(item.itemId, at) ?? []);
   }
 
-  /** Forgets steering that the Trace says was delivered: the process ended before the record told so. */
-  dropDelivered(steerIds: ReadonlySet<string>): void {
-    this.#waiting = this.#waiting.filter((item) => !steerIds.has(item.itemId));
+  /**
+   * Forgets steering that the Trace says was delivered: the process ended before the record told so.
+   * @returns what it forgot
+   */
+  dropDelivered(delivered: ReadonlyMap<string, unknown>): Waiting[] {
+    const items = this.#waiting.filter((item) => delivered.has(item.itemId));
+    this.#waiting = this.#waiting.filter((item) => !items.includes(item));
+    return items;
   }
 
   /** The Task that would start next. */

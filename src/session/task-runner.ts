@@ -11,7 +11,7 @@ import { checkCompaction, compactAlone } from "./compacting.js";
 import type { PendingApprovals } from "./pending-approvals.js";
 import { checkPrompt, clientForAccepted } from "./prepare-prompt.js";
 import { Recalled, recordStart } from "./record-start.js";
-import { closeLeftover } from "./recover.js";
+import { settleLeftover } from "./recover.js";
 import { RetryWait } from "./retry-wait.js";
 import { type AbortReason, RunningTask } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
@@ -51,6 +51,7 @@ export class TaskRunner {
   #task: RunningTask | undefined;
   #closed = false;
   #cancelPump: () => void = () => {};
+  #onProgress: () => void = () => {};
 
   constructor(deps: TaskRunnerDeps) {
     this.#deps = deps;
@@ -148,34 +149,29 @@ export class TaskRunner {
    * starts. Called once, before anyone else. A disk that refuses is reported; what is owed is written later.
    */
   async recover(): Promise<void> {
-    const { session } = this.#deps;
-    const { journal } = session;
-    const running = this.#ledger.running;
-    this.#ledger.dropDelivered(journal.steerIds);
-    const isRecorded = running !== undefined && journal.records > running.ordinal;
-    if (!isRecorded) this.#ledger.unbegin();
-    if (isRecorded && this.#waitsOn()) this.#resume(running);
-    else await closeLeftover(this.#deps);
-    await this.#deps.save().catch(session.onFault);
+    const waits = await settleLeftover(this.#deps);
+    if (waits !== undefined) await this.#resume(waits);
+    await this.#deps.save().catch(this.#deps.session.onFault);
     this.#pump();
   }
 
-  /** A child ends with its parent, also when it only waits. */
-  #waitsOn(): boolean {
-    const isChild = this.#deps.record().parentSessionId !== undefined;
-    return !isChild && this.#deps.session.journal.unfinished.awaitsDecisionOnly;
-  }
+  /** What a resumed Task does first is done: its question is open, or something of it is shown. */
+  readonly noteProgress = (): void => this.#onProgress();
 
-  #resume(running: Running): void {
+  async #resume(running: Running): Promise<void> {
     const { session } = this.#deps;
     const { journal } = session;
     // It had its place before; a cap does not take it away.
     const task = this.#take(running.taskId, session.claimTask({ force: true }));
     const resumption = { calls: journal.unfinished.undecided, turns: journal.turns };
     task.started = true;
-    void clientForAccepted(this.#deps.record().workspace, session).then((llm) =>
-      this.#run(task, llm, running.thinkingLevel, resumption),
-    );
+    const llm = await clientForAccepted(this.#deps.record().workspace, session);
+    // Nobody finds the Session running and not yet asking.
+    const progress = new Promise<void>((resolve) => {
+      this.#onProgress = resolve;
+    });
+    void this.#run(task, llm, running.thinkingLevel, resumption);
+    await Promise.race([progress, task.ended]);
   }
 
   async #start(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {

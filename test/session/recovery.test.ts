@@ -1,9 +1,10 @@
 // A process that ends at any instant, and the Session that the next one finds: from the same folder, without a drain.
 
-import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { appendFileSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
+import { userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { validateStream } from "../../src/protocol/validate.js";
@@ -336,4 +337,36 @@ test("a Task that waited and whose model is gone ends with its reason on record"
   await again.settled();
   expect(again.task(queued.taskId)).toMatchObject({ state: "ended", status: "failed", error: { kind: "auth" } });
   expect(texts({ messages: await recordsOf(again) } as unknown as LLMRequest)).toContain("b");
+});
+
+test("G3: a Prompt that had waited, and steering, of which a kill left only the first records, are recorded whole", async () => {
+  const dataDir = tempDir();
+  const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "1" }] }]), dataDir });
+  const session = await value(host.create({}, null));
+  await value(session.submit("a", {}));
+  await session.settled();
+  const before = await recordsOf(session);
+  const folder = join("sessions", session.id);
+  const record = JSON.parse(readFileSync(join(dataDir, folder, "session.json"), "utf8"));
+  const at = record.createdAt;
+  const parts = ["one", "two", "three"].map((text) => ({ type: "text", text }));
+  const item = { itemId: "task-x", kind: "task", input: parts, createdAt: at };
+  const steer = { itemId: "steer-x", kind: "steer", input: parts, createdAt: at, taskId: "task-y" };
+  const first = (steerId?: string) => `${JSON.stringify(userText(at, "one", steerId))}\n`;
+  for (const [name, left, steerId] of [
+    ["a Prompt", { running: { taskId: "task-x", startedAt: at, ordinal: before.length, item } }, undefined],
+    ["steering", { running: { taskId: "task-y", startedAt: at, ordinal: 1 }, queue: [steer] }, "steer-x"],
+  ] as const) {
+    const torn = killed(dataDir);
+    appendFileSync(join(torn, folder, "trace-000001.jsonl"), first(steerId));
+    writeFileSync(join(torn, folder, "session.json"), JSON.stringify({ ...record, ...left }));
+    const model = scriptedModel([{ steps: [{ say: "2" }] }]);
+    const again = await found(await hostOn({ model, dataDir: torn }), session.id);
+    const records = await recordsOf(again);
+    expect(types(records.slice(before.length)), name).toEqual(["text", "text", "text", "abort"]);
+    expect(again.queue(), name).toEqual([]);
+    await value(again.submit("next", {}));
+    await again.settled();
+    expect(texts(model.requests[0]), name).toEqual(["a", "1", "one", "two", "three", "next"]);
+  }
 });
