@@ -11,12 +11,12 @@ import { Context } from "../../src/engine/context.js";
 import type { Approver, LLMClient, LLMOutcome } from "../../src/engine/ports.js";
 import { Unfinished } from "../../src/engine/unfinished.js";
 import { emptyTokenCounts } from "../../src/protocol/builders.js";
-import { isPayload } from "../../src/protocol/guards.js";
 import type { CompleteMessage } from "../../src/protocol/message.js";
 import { SegmentWriter } from "../../src/protocol/segment.js";
 import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
 import { counts, harness, type ScriptedTool, scriptedTools } from "../support/engine.js";
 import { metaOf } from "../support/messages.js";
+import { expectPairedContext } from "../support/paired.js";
 
 const RUNS = Number(process.env.OMNID_SEARCH_RUNS ?? 500);
 const SEED = process.env.OMNID_SEARCH_SEED;
@@ -272,28 +272,7 @@ function held(run: ReturnType<typeof harness>): void {
   const assembled = run.context.assemble();
   expect(again.assemble(), "a restart gives the same context").toEqual(assembled);
   expect(owed.isOpen).toBe(run.unfinished.isOpen);
-  paired(assembled);
-}
-
-/** Right after calls come their outputs, in call order, each once, and outputs stand nowhere else. */
-function paired(messages: readonly CompleteMessage[]): void {
-  const seen = new Set<string>();
-  let due: string[] = [];
-  let calls: string[] = [];
-  for (const message of messages) {
-    if (isPayload(message, "tool_call_output")) {
-      if (calls.length > 0) [due, calls] = [calls, []];
-      expect(message.payload.tool_call_id, "an output in its place").toBe(due.shift());
-      continue;
-    }
-    expect(due, "calls without an output").toEqual([]);
-    if (isPayload(message, "tool_call")) {
-      expect(seen, "a call twice").not.toContain(message.payload.tool_call_id);
-      seen.add(message.payload.tool_call_id);
-      calls.push(message.payload.tool_call_id);
-    } else if (message.payload.role === "user") expect(calls, "calls without an output").toEqual([]);
-  }
-  expect([...due, ...calls]).toEqual([]);
+  expectPairedContext(assembled);
 }
 
 test(

@@ -1,6 +1,7 @@
 // A disk in memory that can fail any call, end the process at it, or lose power; and a clock that a test moves.
 
 import type { Clock } from "../../src/clock.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
 import type { TraceFile, TraceFs } from "../../src/trace/trace-fs.js";
 import type { Trace, TraceLog, TraceRecord } from "../../src/trace/trace-store.js";
 
@@ -294,6 +295,20 @@ export async function readAll(trace: Trace, range: { from?: number; to?: number 
   const records: TraceRecord[] = [];
   for await (const batch of trace.read(range)) records.push(...batch);
   return records;
+}
+
+/** The records in a file's bytes; what is none is left out. */
+export function parseRecords(bytes: Buffer): OmniMessage[] {
+  return bytes
+    .toString()
+    .split("\n")
+    .flatMap((line) => {
+      try {
+        return line === "" ? [] : [JSON.parse(line) as OmniMessage];
+      } catch {
+        return []; // Torn.
+      }
+    });
 }
 
 export const linesOf = async (trace: Trace, range: { from?: number; to?: number } = {}): Promise<string[]> =>
