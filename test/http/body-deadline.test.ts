@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { startServer } from "../support/http-server.js";
 import { manualClock } from "../support/manual-clock.js";
 
@@ -36,4 +36,17 @@ test.each([
   const said = await text;
   if (path === "/api/sessions") expect(said).toMatch(/^HTTP\/1.1 408 .*"code":"request_timeout"/s);
   else expect(said).toMatch(/^HTTP\/1.1 404 /);
+});
+
+test("an upload may take longer than a prompt, and ends when nothing has come for a minute", async () => {
+  const clock = manualClock();
+  const server = await startServer({}, clock);
+  const { socket, text } = await open(server.port, `${head("/api/sessions/import", "application/x-ndjson")}{`);
+  for (let bytes = 1; bytes <= 5; bytes++) {
+    await vi.waitFor(() => expect(server.host.uploadedBytes).toBe(bytes));
+    clock.advance(59_000);
+    if (bytes < 5) await new Promise((resolve) => socket.write("x", resolve));
+  }
+  clock.advance(1_000);
+  expect(await text).toMatch(/^HTTP\/1.1 408 .*"code":"request_timeout"/s);
 });

@@ -22,6 +22,7 @@ import type {
   HistoryPage,
   HistoryQuery,
   HostedSession,
+  ImportSource,
   Input,
   Owner,
   PatchSession,
@@ -42,6 +43,7 @@ const ZERO = { cache_read: 0, cache_write: 0, output: 0, total: 0 };
 export class MemoryHost implements SessionHost {
   draining = false;
   isReady = true;
+  uploadedBytes = 0;
   /** When set, the next record cannot be written. */
   diskIsFull = false;
   /** Awaited by `submit` and `create` before they go on. */
@@ -101,8 +103,10 @@ export class MemoryHost implements SessionHost {
     throw new Error("Sessions in memory are not forked");
   }
 
-  async importTrace(): Promise<never> {
-    throw new Error("Sessions in memory are not imported");
+  /** Takes the upload in and makes nothing of it. */
+  async importTrace({ chunks }: ImportSource): Promise<Result<HostedSession, SessionRefusal>> {
+    for await (const chunk of chunks) this.uploadedBytes += chunk.length;
+    return refuse("invalid_request", "Sessions in memory are not imported");
   }
 
   async list(query: { limit: number; cursor?: string; archived: boolean; parent?: string }, owner: Owner) {
