@@ -27,6 +27,8 @@ export interface LLMClientDeps {
 
 /** How long an answer that has ended may take to end its body, where something may still follow. */
 const LATE_WORD_MS = 500;
+/** The same for one whose token numbers have not come. */
+const LATE_USAGE_MS = 5000;
 
 const WIRES: Partial<Record<Protocol, Wire>> = {
   "anthropic-messages": anthropicMessages,
@@ -84,10 +86,9 @@ async function* decode(
   deps: LLMClientDeps,
 ): AsyncGenerator<readonly OmniMessage[], Failure | undefined, void> {
   const { clock, requestTimeoutMs: silenceMs } = deps;
-  const enough = new AbortController();
-  const signal = AbortSignal.any([request.signal, enough.signal]);
+  const grace = new Grace(clock);
+  const signal = AbortSignal.any([request.signal, grace.over]);
   const answer = readEvents(call, { clock, signal, silenceMs });
-  let cancel: (() => void) | undefined;
   try {
     for (;;) {
       const read = await answer.next();
@@ -97,11 +98,43 @@ async function* decode(
       const due = writer.take();
       if (due.length > 0) yield due;
       if (decoder.done) return undefined;
-      if (decoder.settled === true) cancel ??= clock.after(LATE_WORD_MS, () => enough.abort());
+      grace.look(decoder);
     }
   } finally {
-    cancel?.();
+    grace.cancel();
     await answer.return(undefined);
+  }
+}
+
+/**
+ * The end of the wait for a body's end, once the answer itself has ended. Only what an event says moves it: comments and
+ * events that say nothing new do not.
+ */
+class Grace {
+  readonly #clock: Clock;
+  readonly #over = new AbortController();
+  #cancel: (() => void) | undefined;
+  #ms: number | undefined;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  look({ settled, owesUsage }: WireDecoder): void {
+    const ms = settled !== true ? undefined : owesUsage === true ? LATE_USAGE_MS : LATE_WORD_MS;
+    if (ms === this.#ms) return;
+    this.cancel();
+    this.#ms = ms;
+    if (ms !== undefined) this.#cancel = this.#clock.after(ms, () => this.#over.abort());
+  }
+
+  cancel(): void {
+    this.#cancel?.();
+    this.#cancel = undefined;
   }
 }
 

@@ -46,6 +46,11 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
+  /** How many timers have been set since the beginning. */
+  get everSet(): number {
+    return this.#set;
+  }
+
   /** Resolves when at least `count` timers are set. */
   async waiting(count = 1): Promise<void> {
     while (this.#timers.size < count) await new Promise<void>((resolve) => this.#onTimer.push(resolve));

@@ -47,6 +47,8 @@ class GeminiDecoder implements WireDecoder {
   #finishMessage = "";
   /** Content came after a STOP: this server puts it on every chunk, and only the body's end proves anything. */
   #stopsEverywhere = false;
+  /** Token numbers came with a finishReason or behind it: they are the answer's last. */
+  #isCounted = false;
   #isOver = false;
   #failure: Failure | undefined;
   #visible = false;
@@ -58,6 +60,16 @@ class GeminiDecoder implements WireDecoder {
 
   get done(): boolean {
     return this.#isOver;
+  }
+
+  /** A STOP without numbers is that of a server which puts it on every chunk: only the body's end tells. */
+  get settled(): boolean {
+    if (this.#finish === undefined || this.#stopsEverywhere) return false;
+    return this.#isCounted || this.#finish !== STOP;
+  }
+
+  get owesUsage(): boolean {
+    return !this.#isCounted;
   }
 
   get usage(): TokenCounts {
@@ -101,7 +113,14 @@ class GeminiDecoder implements WireDecoder {
       this.#fail(inBandFailure(error));
       this.#isOver = true;
     }
-    this.#usage = geminiUsage(chunk.usageMetadata) ?? this.#usage;
+    const usage = geminiUsage(chunk.usageMetadata);
+    this.#candidate(chunk);
+    if (usage === undefined) return;
+    this.#usage = usage;
+    this.#isCounted = this.#finish !== undefined;
+  }
+
+  #candidate(chunk: JsonRecord): void {
     const blocked = asRecord(chunk.promptFeedback);
     const reason = asText(blocked?.blockReason);
     if (reason !== "") this.#finished(`${BLOCKED}${reason}`, asText(blocked?.blockReasonMessage));

@@ -41,6 +41,10 @@ class ChatDecoder implements WireDecoder {
   #hidden: JsonRecord[] = [];
   #usage: TokenCounts = emptyTokenCounts();
   #finish: string | undefined;
+  /** Token numbers came with the finish reason or behind it: they are the answer's last. */
+  #isCounted = false;
+  /** The answer went on behind a finish reason: only the body's end tells where it ends. */
+  #wentOn = false;
   #sawDone = false;
   #undecodable = false;
   #failure: Failure | undefined;
@@ -54,6 +58,15 @@ class ChatDecoder implements WireDecoder {
 
   get done(): boolean {
     return this.#sawDone || this.#undecodable;
+  }
+
+  /** Some servers leave the socket open and send no end mark. */
+  get settled(): boolean {
+    return this.#failure !== undefined || (this.#finish !== undefined && !this.#wentOn);
+  }
+
+  get owesUsage(): boolean {
+    return !this.#isCounted;
   }
 
   get usage(): TokenCounts {
@@ -105,8 +118,13 @@ class ChatDecoder implements WireDecoder {
     const error = errorIn(chunk, choice) ?? (isError ? chunk : undefined);
     if (error !== undefined) this.#fail(inBandFailure(error));
     const usage = chatUsage(chunk.usage) ?? chatUsage(asRecord(chunk.x_groq)?.usage) ?? chatUsage(choice?.usage);
-    if (usage !== undefined) this.#usage = usage;
-    if (choice === undefined) return;
+    if (choice !== undefined) this.#choice(choice);
+    if (usage === undefined) return;
+    this.#usage = usage;
+    this.#isCounted = this.#finish !== undefined;
+  }
+
+  #choice(choice: JsonRecord): void {
     const delta = asRecord(choice.delta) ?? asRecord(choice.message);
     if (delta !== undefined && this.#failure === undefined) this.#delta(delta);
     const finish = asText(choice.finish_reason);
@@ -114,6 +132,7 @@ class ChatDecoder implements WireDecoder {
   }
 
   #delta(delta: JsonRecord): void {
+    if (this.#finish !== undefined && saysSomething(delta)) this.#wentOn = true;
     this.#thinking(this.#reasoning.read(delta));
     this.#text(visibleText(delta.content));
     const refusal = asText(delta.refusal);
@@ -220,6 +239,9 @@ function firstChoice(choices: unknown): JsonRecord | undefined {
       (choice) => choice !== undefined && (choice.index === undefined || choice.index === null || choice.index === 0),
     );
 }
+
+const saysSomething = (delta: JsonRecord): boolean =>
+  visibleText(delta.content) !== "" || asList(delta.tool_calls).length > 0;
 
 function errorIn(chunk: JsonRecord, choice: JsonRecord | undefined): unknown {
   for (const error of [chunk.error, choice?.error, asRecord(chunk.x_groq)?.error]) {

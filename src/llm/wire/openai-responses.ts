@@ -67,8 +67,12 @@ class ResponsesDecoder implements WireDecoder {
     return this.#sawLast;
   }
 
-  /** An end may still be corrected: by an error, or by another end. */
+  /** An end may still be corrected: by an error, or by another end. An error may be told once more, with numbers. */
   get settled(): boolean {
+    return this.#hasEnded || this.#failure !== undefined;
+  }
+
+  get #hasEnded(): boolean {
     return this.#ending !== undefined;
   }
 
@@ -81,7 +85,7 @@ class ResponsesDecoder implements WireDecoder {
     const data = event.data.trim();
     if (data === "") return;
     if (data === "[DONE]") {
-      this.#sawLast = this.settled;
+      this.#sawLast = this.#hasEnded;
       return;
     }
     const isError = event.event === "error";
@@ -119,7 +123,7 @@ class ResponsesDecoder implements WireDecoder {
   }
 
   #event(event: JsonRecord, type: string): void {
-    if (this.settled) this.#response(event, type);
+    if (this.#hasEnded) this.#response(event, type);
     else if (type === "response.output_item.added")
       this.#items.announce(event.output_index, asRecord(event.item) ?? {});
     else if (type === "response.output_item.done") this.#items.finish(event.output_index, asRecord(event.item) ?? {});

@@ -37,6 +37,8 @@ export interface WireDecoder {
   readonly done: boolean;
   /** True when the answer has ended and only late word about how may still come: it is waited for, but not for long. */
   readonly settled?: boolean;
+  /** True while the token numbers of a settled answer have not come, which are worth a longer wait. */
+  readonly owesUsage?: boolean;
   /** As far as the provider has said. */
   readonly usage: TokenCounts;
   /**
