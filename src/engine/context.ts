@@ -82,7 +82,7 @@ export class Context {
 
   /** The messages of the next Request: the committed context, then the input that waits. */
   assemble(): CompleteMessage[] {
-    return this.nextContext() ?? [...this.#committed, ...this.#input.flatMap(resolve)];
+    return this.nextContext() ?? [...this.#committed, ...resolveAll(this.#input)];
   }
 
   get size(): ContextSize {
@@ -95,7 +95,7 @@ export class Context {
    */
   toSummarize(): { messages: CompleteMessage[]; committed: number } {
     const waiting = this.#input.filter(({ kind }) => kind !== "message");
-    return { messages: [...this.#committed, ...waiting.flatMap(resolve)], committed: this.#committed.length };
+    return { messages: [...this.#committed, ...resolveAll(waiting)], committed: this.#committed.length };
   }
 
   /**
@@ -158,7 +158,7 @@ export class Context {
       leastTokens: turns === 0 ? this.#lastTotal : leastTokens,
       isCompacted,
     };
-    this.#committed.push(...this.#input.flatMap(resolve), ...request.produced);
+    this.#committed.push(...resolveAll(this.#input), ...request.produced);
     this.#input = request.later;
     if (request.batch.calls.length > 0) this.#input.unshift({ kind: "outputs", batch: request.batch, refusals: 0 });
   }
@@ -182,19 +182,31 @@ function isRefusal(end: RequestEndPayload): boolean {
   return error.http_status === undefined || [200, 400, 413, 415, 422].includes(error.http_status);
 }
 
-/** One item as the model reads it. Refused once, it loses images and files; refused twice, its text too. */
+/** Input as the model reads it. What was refused twice goes, however much it was, and one text says so. */
+function resolveAll(items: readonly Pending[]): CompleteMessage[] {
+  let isTold = false;
+  return items.flatMap((item) => {
+    const messages = resolve(item);
+    const [first] = messages;
+    if (item.kind === "outputs" || item.refusals < 2 || first === undefined) return messages;
+    const notice = isTold ? [] : [userText(first.timestamp, INPUT_WITHHELD)];
+    isTold = true;
+    return notice;
+  });
+}
+
+/** One item. Refused once, it loses images and files; calls keep their outputs, without their text when refused twice. */
 function resolve(item: Pending): CompleteMessage[] {
   switch (item.kind) {
     case "outputs":
       return item.batch.calls.flatMap((call) => outputOf(item.batch, call, item.refusals));
     case "block": {
       const text = carryOverBlock(item.tag, item.produced, item.batch.outputs);
-      return text === undefined || item.refusals >= 2 ? [] : [userText(item.at, text)];
+      return text === undefined ? [] : [userText(item.at, text)];
     }
     case "message": {
       const { message, refusals } = item;
-      if (refusals >= 1 && !isPayload(message, "text")) return [];
-      return refusals >= 2 ? [userText(message.timestamp, INPUT_WITHHELD)] : [message];
+      return refusals === 1 && !isPayload(message, "text") ? [] : [message];
     }
   }
 }

@@ -165,7 +165,10 @@ async function steps(
   };
 }
 
-/** An answer that ended well and said nothing is tried once more, unless tries are switched off. */
+/**
+ * An answer that ended well and held nothing is tried once more, unless tries are switched off. One of reasoning alone is
+ * not empty: it is on the stream already, was paid for, and most often means that the model had nothing to add.
+ */
 function judgeEmpty(policy: RetryPolicy, outcome: LLMOutcome): LLMOutcome {
   if (outcome.status !== "completed" || outcome.pause === true || policy.limit === 0) return outcome;
   return { ...outcome, status: "malformed", error: { kind: "malformed", message: "the answer was empty" } };

@@ -120,6 +120,12 @@ test("an abort in back-off takes effect at once", async () => {
   expect(await run).toEqual({ status: "aborted" });
 });
 
+test("an answer of reasoning alone is not empty: it is taken as it is", async () => {
+  const task = harness({ model: scriptedModel([{ steps: [{ think: "hm" }] }]), retry: QUICK });
+  expect(await task.run("go")).toEqual({ status: "completed" });
+  expect(endsOf(task.stream)).toMatchObject([{ status: "completed" }]);
+});
+
 test("an empty answer that ended well is tried once more, then accepted", async () => {
   const model = scriptedModel([{ steps: [] }, { steps: [] }]);
   const task = harness({ model, retry: QUICK });
