@@ -2,7 +2,7 @@
 // order. Whatever happens in a tool, exactly one complete output comes of each call.
 
 import type { Clock } from "../clock.js";
-import { toolCallOutput } from "../protocol/builders.js";
+import { subagent, toolCallOutput } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { ToolCallPayload } from "../protocol/payloads.js";
@@ -57,7 +57,7 @@ export async function dispatch(deps: DispatchDeps, call: Call): Promise<void> {
   if (deps.signal.aborted) return fail(INTERRUPTED, "aborted");
   let refused: { error: unknown } | undefined;
   try {
-    for await (const batch of deps.environment.execute({ call, signal: deps.signal, onProgress: deps.onProgress })) {
+    for await (const batch of deps.environment.execute(executionOf(deps, call))) {
       for (const message of batch) {
         if (isPayload(message, "partial_tool_call_output")) {
           started = true;
@@ -79,3 +79,10 @@ export async function dispatch(deps: DispatchDeps, call: Call): Promise<void> {
   }
   if (!complete) await fail(deps.signal.aborted ? INTERRUPTED : "The tool ended without an answer.", "failed");
 }
+
+const executionOf = ({ emit, clock, signal, onProgress }: DispatchDeps, call: Call): ToolExecution => ({
+  call,
+  signal,
+  onProgress,
+  pointTo: async (childSessionId) => emit([subagent(clock.iso(), childSessionId)]),
+});

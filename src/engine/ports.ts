@@ -79,6 +79,8 @@ export interface ToolExecution {
   signal: AbortSignal;
   /** Life of a tool whose output is being held back: bytes produced so far and the latest text. At most twice a second. */
   onProgress(progress: { toolCallId: string; bytes: number; tail: string }): void;
+  /** Says that a child Session works for this call. Resolves once that is on record; rejects when it cannot be. */
+  pointTo(childSessionId: string): Promise<void>;
 }
 
 export interface Environment {

@@ -224,8 +224,9 @@ class ToolLane {
     this.#running.push(run);
   }
 
+  /** The tools learn why the Task was interrupted, if it was. */
   stop(): void {
-    this.#stop.abort();
+    this.#stop.abort(this.#deps.signal.reason);
   }
 
   /** Resolves when no tool runs any more, whatever became of its output. */

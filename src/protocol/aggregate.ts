@@ -59,6 +59,11 @@ export class PartialAggregator {
     return whole(fragment, message.timestamp, payload.stop_reason);
   }
 
+  /** Drops what a child left open: nothing more of it will come. */
+  forget(childSessionId: string): void {
+    for (const [key, { origin }] of this.#open) if (origin?.[0] === childSessionId) this.#open.delete(key);
+  }
+
   get isEmpty(): boolean {
     return this.#open.size === 0;
   }

@@ -4,7 +4,8 @@ import { type CompactionDeps, compact } from "../engine/compaction.js";
 import { type Resumption, runTask, type TaskDeps, type TaskOutcome } from "../engine/run.js";
 import type { Journal } from "./journal.js";
 
-export type AbortReason = "user" | "shutdown" | "session_deleted";
+export const ABORT_REASONS = ["user", "shutdown", "session_deleted"] as const;
+export type AbortReason = (typeof ABORT_REASONS)[number];
 
 type Own = "context" | "systemPrompt" | "tools" | "sessionUsage" | "isCallIdTaken" | "signal" | "abortReason";
 type OfSession = { journal: Journal };
@@ -39,10 +40,10 @@ export class RunningTask {
     return this.started && this.#takesSteering && !this.#stop.signal.aborted;
   }
 
-  /** Interrupts. The first reason stands. */
-  stop(reason: AbortReason): void {
+  /** Interrupts. The first reason stands; null is for a fault. */
+  stop(reason: AbortReason | null): void {
     this.#reason ??= reason;
-    this.#stop.abort();
+    this.#stop.abort(this.#reason);
   }
 
   /** The Session is free again. */

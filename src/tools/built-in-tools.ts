@@ -4,6 +4,7 @@ import { editFileTool } from "./edit-file.js";
 import { execCommandTool } from "./exec-command.js";
 import { readFileTool } from "./read-file.js";
 import { readImageTool } from "./read-image.js";
+import { type RunSubagent, runSubagentTool } from "./run-subagent.js";
 import type { Tool } from "./tool.js";
 import { Workspace } from "./workspace.js";
 import { writeFileTool } from "./write-file.js";
@@ -16,10 +17,12 @@ export interface BuiltInToolsOptions {
   environment: Readonly<Record<string, string>>;
   /** An existing folder for what lives only a moment. Left out: the system's temporary folder. */
   scratch?: string;
+  /** Left out where no child may be started: in a child. */
+  runSubagent?: RunSubagent;
 }
 
 export function builtInTools(options: BuiltInToolsOptions): Tool[] {
-  const { environment, scratch } = options;
+  const { environment, scratch, runSubagent } = options;
   const workspace = new Workspace(options.workspace, options.allowOutsideWorkspace);
   return [
     execCommandTool({ workspace, environment, ...(scratch === undefined ? {} : { scratch }) }),
@@ -27,5 +30,6 @@ export function builtInTools(options: BuiltInToolsOptions): Tool[] {
     writeFileTool(workspace),
     editFileTool(workspace),
     readImageTool(workspace),
+    ...(runSubagent === undefined ? [] : [runSubagentTool(runSubagent)]),
   ];
 }

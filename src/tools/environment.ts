@@ -67,7 +67,7 @@ async function* execute(
   clock: Clock,
   maxOutputChars: number,
 ): AsyncGenerator<readonly OmniMessage[], void, void> {
-  const { call, signal } = execution;
+  const { call, signal, pointTo } = execution;
   const output = new CappedOutput(execution, clock, maxOutputChars);
   let run: ToolRun | undefined;
   try {
@@ -75,7 +75,7 @@ async function* execute(
     const prepared = prepare(source, call.payload);
     if (!prepared.ok) return yield output.end({ stop: "failed", note: prepared.message });
     const { tool, args } = prepared.value;
-    run = new ToolRun(tool, args, { signal, clock, toolCallId: call.payload.tool_call_id, maxOutputChars });
+    run = new ToolRun(tool, args, { signal, clock, toolCallId: call.payload.tool_call_id, maxOutputChars, pointTo });
     for (;;) {
       const step = await run.next();
       switch (step.kind) {

@@ -2,7 +2,7 @@
 // the abort is pushed, so it reaches the tool at once even while the reader is busy elsewhere.
 
 import type { Clock } from "../clock.js";
-import type { Tool, ToolOutput } from "./tool.js";
+import type { Tool, ToolContext, ToolOutput } from "./tool.js";
 
 const DEFAULT_GRACE_MS = 200;
 // A tool that never waits would keep the event loop to itself, timers and aborts included.
@@ -27,18 +27,14 @@ export class ToolRun {
   #ended = false;
   #steps = 0;
 
-  constructor(
-    tool: Tool,
-    args: unknown,
-    options: { signal: AbortSignal; clock: Clock; toolCallId: string; maxOutputChars: number },
-  ) {
-    const { signal, clock, toolCallId, maxOutputChars } = options;
+  constructor(tool: Tool, args: unknown, options: ToolContext) {
+    const { signal, clock } = options;
     this.#signal = signal;
     this.#clock = clock;
     this.#graceMs = tool.graceMs ?? DEFAULT_GRACE_MS;
-    this.#run = tool.run(args, { signal: this.#own.signal, clock, toolCallId, maxOutputChars });
+    this.#run = tool.run(args, { ...options, signal: this.#own.signal });
     this.#onAbort = () => {
-      this.#own.abort();
+      this.#own.abort(signal.reason);
       this.#wake?.();
     };
     signal.addEventListener("abort", this.#onAbort, { once: true });

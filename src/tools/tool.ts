@@ -7,12 +7,14 @@ import type { StopReason, ToolDefinition } from "../protocol/payloads.js";
 import { ok, type Result, refuse } from "../result.js";
 
 export interface ToolContext {
-  /** Aborts when the call is to end. A tool that goes on is abandoned after its grace. */
+  /** Aborts when the call is to end, with the reason of the Task's interrupt. A tool that goes on is abandoned after its grace. */
   readonly signal: AbortSignal;
   readonly clock: Clock;
   readonly toolCallId: string;
   /** What the environment lets through; a tool that can choose what to show stays below it. */
   readonly maxOutputChars: number;
+  /** Puts on record that a child Session works for this call. */
+  pointTo(childSessionId: string): Promise<void>;
 }
 
 /** How a run ended; its text was yielded before. */

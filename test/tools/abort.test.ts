@@ -129,7 +129,13 @@ describe("abort", () => {
       }
     });
     const { signal } = new AbortController();
-    for await (const _ of environment.execute({ call: callOf("tool", {}), signal, onProgress: () => {} })) break;
+    for await (const _ of environment.execute({
+      call: callOf("tool", {}),
+      signal,
+      onProgress: () => {},
+      pointTo: async () => {},
+    }))
+      break;
     await closed.opened;
   });
 });

@@ -264,7 +264,7 @@ describe("H6 H7 H8 H9: nothing of a command's process group stays", () => {
     let group = 0;
     const call = callOf("exec_command", { cmd: `${LITTER} wait` });
     const { signal } = new AbortController();
-    for await (const batch of environment.execute({ call, signal, onProgress: () => {} })) {
+    for await (const batch of environment.execute({ call, signal, onProgress: () => {}, pointTo: async () => {} })) {
       for (const { payload } of batch)
         if ("output" in payload && payload.output !== "") group = groupIn(String(payload.output));
       if (group > 0) break;

@@ -48,7 +48,7 @@ export async function execute(
   const call = callOf(name, args);
   const messages: OmniMessage[] = [];
   const deltas: string[] = [];
-  for await (const batch of environment.execute({ call, signal, onProgress })) {
+  for await (const batch of environment.execute({ call, signal, onProgress, pointTo: async () => {} })) {
     expect(batch.length).toBeGreaterThan(0);
     for (const message of batch) {
       messages.push(message);
