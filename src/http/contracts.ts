@@ -290,7 +290,7 @@ export const historySchema = z
     messages: z.array(z.looseObject({ ordinal: natural }).and(omniMessage)),
     cursor: id.describe("The Channel position that this answer describes; pass it as lastEventId."),
     live: z.object({ fragments: z.array(omniMessage) }).optional(),
-    children: z.record(z.string(), natural).optional(),
+    children: z.record(z.string(), natural).optional().describe("Records that the cursor includes, by child."),
     nextBefore: natural.optional(),
   })
   .meta({ id: "History" });

@@ -20,16 +20,17 @@ export interface Made {
   trace: Trace;
 }
 
+/** `parentSessionId`: whose child it is. */
 export async function createSession(
   process: SessionProcess,
   request: CreateSession,
   owner: Owner,
-  { beforeRecorded }: CreateOptions = {},
+  { beforeRecorded, parentSessionId }: CreateOptions & { parentSessionId?: string } = {},
 ): Promise<Result<Made, SessionRefusal>> {
   await process.mcp?.settled();
   const checked = await check(process, request);
   if (!checked.ok) return checked;
-  const record = await recordOf(process, request, owner);
+  const record = await recordOf(process, request, owner, parentSessionId);
   if (!record.ok) return record;
   const meta = metaLine(process, request, record.value);
   if (!meta.ok) {
@@ -69,6 +70,7 @@ async function recordOf(
   process: SessionProcess,
   request: CreateSession,
   owner: Owner,
+  parentSessionId: string | undefined,
 ): Promise<Result<SessionRecord, SessionRefusal>> {
   const now = process.clock.now();
   const sessionId = sessionIdAt(now, process.newId());
@@ -96,6 +98,7 @@ async function recordOf(
     ...(request.maxTurns === undefined ? {} : { maxTurns: request.maxTurns }),
     ...(request.tools === undefined ? {} : { tools: request.tools }),
     ...(request.allowOutsideWorkspace === undefined ? {} : { allowOutsideWorkspace: request.allowOutsideWorkspace }),
+    ...(parentSessionId === undefined ? {} : { parentSessionId }),
     createdAt: at,
     lastActiveAt: at,
     archived: false,

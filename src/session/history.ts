@@ -7,10 +7,16 @@ import type { Trace } from "../trace/trace-store.js";
 import type { Journal } from "./journal.js";
 import type { HistoryPage, HistoryQuery } from "./types.js";
 
+export interface HistoryDeps {
+  journal: Journal;
+  channel: Channel;
+  trace: Pick<Trace, "read">;
+  /** How many records of each child the Channel's position includes. */
+  children: Record<string, number> | undefined;
+}
+
 export async function readHistory(
-  journal: Journal,
-  channel: Channel,
-  trace: Pick<Trace, "read">,
+  { journal, channel, trace, children }: HistoryDeps,
   query: HistoryQuery,
 ): Promise<Result<HistoryPage, "storage_failed">> {
   const cursor = channel.headId;
@@ -23,6 +29,7 @@ export async function readHistory(
       records,
       cursor,
       ...(fragments.length > 0 ? { live: { fragments } } : {}),
+      ...(children === undefined ? {} : { children }),
       ...(range.from > range.floor && range.from < range.to ? { nextBefore: range.from } : {}),
     });
   } catch (error) {

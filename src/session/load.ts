@@ -9,17 +9,19 @@ import { classify } from "../protocol/validate.js";
 import { ok, refuse } from "../result.js";
 import { builtInTools } from "../tools/built-in-tools.js";
 import { createEnvironment } from "../tools/environment.js";
+import type { RunSubagent } from "../tools/run-subagent.js";
 import type { Trace } from "../trace/trace-store.js";
 import { Journal } from "./journal.js";
 import { faultOutcome, type SessionProcess } from "./process.js";
 import { Session } from "./session.js";
-import type { ClaimTask, SessionDeps } from "./session-deps.js";
+import type { ClaimTask, HostedChildren, SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import type { SessionView } from "./types.js";
 
 /** What the host of a Session answers it with. */
 export interface HostHooks {
   claimTask: ClaimTask;
+  children: HostedChildren;
   onUpdated(record: SessionRecord, view: SessionView): void;
 }
 
@@ -27,6 +29,8 @@ export interface HostHooks {
 export interface ChannelPosition {
   epoch: number;
   lastSeq: number;
+  /** Of each child that the Channel has carried: how many of its records that was. */
+  carried?: Record<string, number>;
 }
 
 /**
@@ -51,7 +55,9 @@ export async function loadSession(
     onStat: process.onChannelStat,
   });
   let session: Session | undefined;
-  const environment = environmentOf(process, record);
+  const environment = environmentOf(process, record, (task, context) =>
+    (session as Session).runSubagent(task, context),
+  );
   const journal = new Journal({
     trace,
     channel,
@@ -93,6 +99,8 @@ export async function loadSession(
     onCompactionFailed: (error) => log.warn({ sessionId: record.sessionId, error }, "a compaction failed"),
     costOf: (usage) => costOf(process.models.find(record.provider, record.modelId)?.spec.cost, usage),
     claimTask: hooks.claimTask,
+    children: hooks.children,
+    ...(position?.carried === undefined ? {} : { carried: position.carried }),
     saveRecord: (changed) => process.records.write(changed),
     onUpdated: hooks.onUpdated,
     onFault: (error) => faultOutcome(log, record.sessionId, error),
@@ -101,14 +109,18 @@ export async function loadSession(
   return session;
 }
 
+/** @param runSubagent left out where only the definitions are asked for */
 export function environmentOf(
   process: SessionProcess,
-  record: Pick<SessionRecord, "workspace" | "allowOutsideWorkspace" | "tools">,
+  record: Pick<SessionRecord, "workspace" | "allowOutsideWorkspace" | "tools" | "parentSessionId">,
+  runSubagent: RunSubagent = runsNothing,
 ): ReturnType<typeof createEnvironment> {
   const tools = builtInTools({
     workspace: record.workspace,
     allowOutsideWorkspace: record.allowOutsideWorkspace === true && process.allowOutside,
     environment: process.commandEnvironment,
+    // A child has no children.
+    ...(record.parentSessionId === undefined ? { runSubagent } : {}),
   });
   const offered = record.tools;
   return createEnvironment({
@@ -117,6 +129,8 @@ export function environmentOf(
     clock: process.clock,
   });
 }
+
+const runsNothing: RunSubagent = () => Promise.reject(new Error("no Session is there to have a child"));
 
 function modelOf(process: SessionProcess, record: SessionRecord): ReturnType<SessionDeps["model"]> {
   const { provider, modelId } = record;

@@ -9,10 +9,11 @@ import type { TaskOutcome } from "../engine/run.js";
 import type { RequestError, TokenCounts } from "../protocol/payloads.js";
 import type { Result } from "../result.js";
 import type { Trace } from "../trace/trace-store.js";
+import type { ChildSession } from "./children.js";
 import type { InputLimits } from "./input.js";
 import type { Journal } from "./journal.js";
 import type { SessionRecord } from "./session-record.js";
-import type { SessionView } from "./types.js";
+import type { CreateSession, SessionRefusal, SessionView, Usage } from "./types.js";
 
 /** Takes one of the process's places for running Tasks, or says why not. The function in it gives the place back. */
 export interface ClaimTask {
@@ -20,6 +21,15 @@ export interface ClaimTask {
   (options?: { whenFree?: () => void }): Result<() => void, "too_many_tasks" | "shutting_down">;
   /** A Task that had its place before the restart: no cap holds it up. */
   (options: { force: true }): { ok: true; value: () => void };
+}
+
+/** A Session's children, as its host keeps them. */
+export interface HostedChildren {
+  spawn(request: CreateSession): Promise<Result<ChildSession, SessionRefusal>>;
+  /** Removes a child that has said nothing. Never rejects. */
+  discard(childId: string): Promise<void>;
+  /** What each child has used that is still there. */
+  usage(): Record<string, Usage>;
 }
 
 /** What a Session needs of the process that hosts it. */
@@ -41,6 +51,9 @@ export interface SessionDeps {
   /** US dollars for this much usage of the Session's model; undefined where prices are not known. */
   costOf(usage: TokenCounts): number | undefined;
   claimTask: ClaimTask;
+  children: HostedChildren;
+  /** Of each child that the Channel has carried: how many of its records that was. */
+  carried?: Readonly<Record<string, number>>;
   /** Saves the record. Failures are reported by the host, not thrown, when `mayFail`. */
   saveRecord(record: SessionRecord): Promise<void>;
   onUpdated(record: SessionRecord, view: SessionView): void;

@@ -6,17 +6,19 @@ import { toLine } from "../protocol/message.js";
 import { ok, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
 import { createSession, type Made } from "./create.js";
+import { Family } from "./family.js";
 import { forkSession } from "./fork.js";
+import { hostedChildren } from "./hosted-children.js";
 import { importSession } from "./import.js";
 import { type ListQuery, pageOf } from "./list-page.js";
-import { type ChannelPosition, type HostHooks, loadSession } from "./load.js";
+import { type HostHooks, loadSession } from "./load.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { SessionProcess } from "./process.js";
 import { rebuildRecord } from "./rebuild-record.js";
 import { removeWorkspace } from "./remove.js";
+import { type Held, makeRoom } from "./room.js";
 import type { Session } from "./session.js";
 import type { SessionRecord } from "./session-record.js";
-import { recordView } from "./session-view.js";
 import { TaskPlaces } from "./task-places.js";
 import type { CreateOptions, CreateSession, ForkSession, ImportSource, Owner, SessionHost, Taken } from "./types.js";
 
@@ -26,16 +28,9 @@ const REMOVE_GRACE_MS = 3_000;
 const RECOVER_CONCURRENCY = 16;
 /** Idle Sessions that stay in memory; above it the least recently used ones are unloaded. */
 const KEPT_IN_MEMORY = 500;
-/** A Session that was asked for less than this ago is in use: whoever found it may not have called it yet. */
-const IN_USE_MS = 1_000;
 
-interface Entry {
+interface Entry extends Held {
   record: SessionRecord;
-  /** In memory, or on its way there. */
-  loading?: Promise<Session>;
-  session?: Session;
-  position?: ChannelPosition;
-  usedAt: number;
 }
 
 /** Reads the records of the data directory and hosts its Sessions. */
@@ -55,6 +50,7 @@ export async function createSessionManager(process: SessionProcess): Promise<Ses
 export class SessionManager implements SessionHost {
   readonly #process: SessionProcess;
   readonly #entries: Map<string, Entry>;
+  readonly #family: Family;
   readonly #events: OwnerEvents;
   readonly #places: TaskPlaces;
   /** Sources of forks that are being made. */
@@ -66,6 +62,7 @@ export class SessionManager implements SessionHost {
   constructor(process: SessionProcess, entries: Map<string, Entry>) {
     this.#process = process;
     this.#entries = entries;
+    this.#family = new Family(entries.values());
     this.#places = new TaskPlaces(process.maxTasks);
     this.#events = new OwnerEvents({ heartbeat: process.heartbeat, onStat: process.onChannelStat });
   }
@@ -99,7 +96,8 @@ export class SessionManager implements SessionHost {
     for (const { session } of this.#entries.values()) {
       if (session === undefined) continue;
       inMemory += 1;
-      pendingApprovals += session.approvals().length;
+      // A child's are the child's.
+      pendingApprovals += session.approvals().filter(({ origin }) => origin === undefined).length;
     }
     return { sessions: this.#entries.size, inMemory, running: this.#places.taken, pendingApprovals };
   }
@@ -147,6 +145,7 @@ export class SessionManager implements SessionHost {
       const { record, trace } = made.value;
       const entry: Entry = { record, usedAt: this.#process.clock.now() };
       this.#entries.set(record.sessionId, entry);
+      this.#family.add(entry);
       const session = await this.#load(entry, Promise.resolve(trace));
       this.#events.created(record.owner, session.view());
       return ok(session);
@@ -164,7 +163,9 @@ export class SessionManager implements SessionHost {
     if (page === undefined) return refuse("invalid_request", "cursor: not one that this server gave");
     const { records, nextCursor } = page;
     return ok({
-      sessions: records.map((record) => this.#entries.get(record.sessionId)?.session?.view() ?? recordView(record)),
+      sessions: records.map(
+        (record) => this.#entries.get(record.sessionId)?.session?.view() ?? this.#family.view(record),
+      ),
       ...(nextCursor === undefined ? {} : { nextCursor }),
     });
   }
@@ -187,8 +188,10 @@ export class SessionManager implements SessionHost {
     if (entry === undefined || entry.record.owner !== owner) return false;
     // Not to be found from this tick on; what still runs writes to a Trace that nobody will read.
     this.#entries.delete(id);
-    const children = [...this.#entries.values()].filter(({ record }) => record.parentSessionId === id);
-    await Promise.all(children.map(({ record }) => this.remove(record.sessionId, owner)));
+    // It does not go on with what its children leave: it is stopped first.
+    entry.session?.remove();
+    const children = Promise.all(this.#family.childrenOf(id).map((child) => this.remove(child, owner)));
+    children.catch(() => {}); // Looked at below.
     const session = await entry.loading?.catch(() => undefined);
     if (session !== undefined) {
       session.remove();
@@ -197,12 +200,15 @@ export class SessionManager implements SessionHost {
       session.endStreams();
     }
     try {
+      await children;
+      await this.#family.remove(entry, this.#entries.get(entry.record.parentSessionId ?? ""), this.#process);
       await this.#process.traces.remove(id);
     } catch (error) {
       // It is still on the disk, so it is still there: another DELETE may have more luck.
       delete entry.session;
       delete entry.loading;
       this.#entries.set(id, entry);
+      this.#family.add(entry);
       throw error;
     }
     await this.#removeWorkspace(entry.record);
@@ -258,8 +264,18 @@ export class SessionManager implements SessionHost {
   }
 
   #hooks(entry: Entry): HostHooks {
+    const { sessionId, owner } = entry.record;
     return {
       claimTask: this.#places.claim,
+      children: hostedChildren({
+        make: (request) =>
+          this.#adopt(() => createSession(this.#process, request, owner, { parentSessionId: sessionId })),
+        remove: (childId) => this.remove(childId, owner),
+        usage: () => this.#family.usageByChild(sessionId),
+        goesOn: () => this.#entries.get(sessionId) === entry && !this.#draining,
+        allowOutside: this.#process.allowOutside,
+        onFault: (error) => this.#process.log.error({ err: error, sessionId }, "a child could not be taken back"),
+      }),
       onUpdated: (record, view) => {
         entry.record = record;
         if (this.#entries.get(record.sessionId) === entry) this.#events.updated(record.owner, view);
@@ -272,20 +288,8 @@ export class SessionManager implements SessionHost {
     return removeWorkspace(this.#process, removed, [...others, ...this.#forking]);
   }
 
-  /** Unloads idle Sessions, the least recently used first, until `limit` are in memory. @returns how many are. */
+  /** @returns how many Sessions are in memory then. */
   #makeRoom(limit: number): number {
-    let held = this.#creating;
-    for (const { loading } of this.#entries.values()) if (loading !== undefined) held += 1;
-    if (held <= limit) return held;
-    const usedBefore = this.#process.clock.now() - IN_USE_MS;
-    for (const entry of this.#entries.values()) {
-      if (entry.session?.isIdle !== true || entry.usedAt > usedBefore) continue;
-      entry.position = entry.session.unload();
-      delete entry.session;
-      delete entry.loading;
-      held -= 1;
-      if (held <= limit) break;
-    }
-    return held;
+    return makeRoom(this.#entries.values(), limit, this.#creating, this.#process.clock.now());
   }
 }

@@ -15,7 +15,7 @@ import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
 import { ledgerFields } from "./task-ledger.js";
-import { APPROVAL_MODES } from "./types.js";
+import { APPROVAL_MODES, type Usage } from "./types.js";
 
 const RECORD_FILE = "session.json";
 /** Records that are read at once at start. */
@@ -23,6 +23,8 @@ const READ_CONCURRENCY = 64;
 const UNKNOWN_TIME = "1970-01-01T00:00:00.000Z";
 
 const time = z.iso.datetime({ offset: true }).catch(UNKNOWN_TIME);
+
+const usageSchema = tokenCountsSchema.extend({ costUsd: z.number().nonnegative().optional() });
 
 export const sessionRecordSchema = z.looseObject({
   sessionId: z.string().min(1),
@@ -51,10 +53,10 @@ export const sessionRecordSchema = z.looseObject({
   restsAt: z.number().int().positive().optional().catch(undefined),
   /** The last epoch of the Session's Channel; the next one is larger. */
   epoch: z.number().int().nonnegative().catch(0),
-  /** Cumulative, children's included. */
-  usage: tokenCountsSchema
-    .extend({ costUsd: z.number().nonnegative().optional() })
-    .catch(() => emptyTokenCounts() as TokenCounts & { costUsd?: number }),
+  /** Cumulative, the Session's own. */
+  usage: usageSchema.catch(() => emptyTokenCounts() as Usage),
+  /** What each child had used when that was last looked at; a child that is still there knows better. */
+  childUsage: z.record(z.string(), usageSchema).optional().catch(undefined),
 });
 export type SessionRecord = z.infer<typeof sessionRecordSchema>;
 

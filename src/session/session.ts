@@ -2,23 +2,24 @@
 // reader may rely on is announced in the tick in which it changes.
 
 import type { Readable } from "node:stream";
-import type { Sink, Snapshot, Subscription } from "../channel/subscription.js";
+import type { Sink, Subscription } from "../channel/subscription.js";
+import { sessionMeta } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
+import type { RunSubagent } from "../tools/run-subagent.js";
+import type { ChildSession, ParentLink } from "./children.js";
 import { readHistory } from "./history.js";
 import type { Journal } from "./journal.js";
 import type { ChannelPosition } from "./load.js";
-import { PendingApprovals } from "./pending-approvals.js";
+import { assembleParts, type Parts } from "./parts.js";
 import type { AbortReason } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
-import { asksAbout, takeBack } from "./settings.js";
-import { TaskLedger } from "./task-ledger.js";
-import { TaskRunner } from "./task-runner.js";
-import { endTag, taskStateEvent } from "./task-state.js";
+import { takeBack } from "./settings.js";
 import type {
+  ApprovalMode,
   ApprovalView,
   Assigned,
   ClientDecision,
@@ -32,15 +33,15 @@ import type {
   SessionView,
   SubmitOptions,
   TaskView,
+  Usage,
 } from "./types.js";
+import { addUsage } from "./usage.js";
 
-export class Session implements HostedSession {
+export class Session implements HostedSession, ChildSession {
   readonly id: string;
   readonly #deps: SessionDeps;
   readonly #journal: Journal;
-  readonly #ledger: TaskLedger;
-  readonly #runner: TaskRunner;
-  readonly #approvals: PendingApprovals;
+  readonly #parts: Parts;
   #record: SessionRecord;
   #removed = false;
 
@@ -49,44 +50,26 @@ export class Session implements HostedSession {
     this.#record = record;
     this.#deps = deps;
     this.#journal = deps.journal;
-    this.#ledger = new TaskLedger(record);
-    this.#approvals = new PendingApprovals({
-      sessionId: record.sessionId,
-      clock: deps.clock,
-      timeoutMs: deps.approvalTimeoutMs,
-      asks: (toolName) => asksAbout(toolName, this.#record.approvalMode, deps.environment),
-      isDecided: (toolCallId) => deps.journal.decidedCalls.has(toolCallId),
-      asked: () => this.#ledger.running?.asked,
-      recordAsked: async (asked) => {
-        this.#ledger.asked(asked);
-        await this.#save().catch(deps.onFault);
-      },
-      onOpen: (view) => {
-        this.#announceState();
-        deps.channel.announce(toLine({ type: "approval_request", ...view }));
-        this.#runner.noteProgress();
-      },
-    });
-    this.#runner = new TaskRunner({
-      session: deps,
-      ledger: this.#ledger,
-      approvals: this.#approvals,
+    this.#parts = assembleParts(deps, {
       record: () => this.#record,
       save: () => this.#save(),
-      touch: () => this.#touch(),
       isRemoved: () => this.#removed,
-      announce: (endedTaskId) => this.#announceState(endedTaskId),
+      touch: () => {
+        this.#record = { ...this.#record, lastActiveAt: deps.clock.iso(), usage: this.ownUsage };
+      },
+      onChange: () => deps.onUpdated(this.#record, this.view()),
+      onChildEnded: () => void this.keepChildUsage().catch(deps.onFault),
     });
   }
 
   /** After a restart, before anyone sees the Session. Never rejects. */
   recover(): Promise<void> {
-    return this.#runner.recover();
+    return this.#parts.runner.recover();
   }
 
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
-    return this.#runner.isIdle && this.#deps.channel.subscribers === 0;
+    return this.#parts.runner.isIdle && !this.#parts.children.areAtWork && this.#deps.channel.subscribers === 0;
   }
 
   get record(): SessionRecord {
@@ -96,10 +79,10 @@ export class Session implements HostedSession {
   view(): SessionView {
     return {
       ...recordView(this.#record),
-      state: this.#runner.state,
-      pendingApprovals: this.#approvals.views.length,
-      queued: this.#ledger.queued,
-      usage: this.#usage(),
+      state: this.#parts.runner.state,
+      pendingApprovals: this.#parts.openApprovals().length,
+      queued: this.#parts.ledger.queued,
+      usage: addUsage([this.ownUsage, ...Object.values(this.#childUsage)]),
     };
   }
 
@@ -113,7 +96,10 @@ export class Session implements HostedSession {
       this.#record = takeBack(this.#record, change, before);
       return refuse("storage_failed", `the Session's record could not be written: ${reasonOf(error)}`);
     }
-    if (change.approvalMode !== undefined) this.#approvals.modeChanged();
+    if (change.approvalMode !== undefined) {
+      this.#parts.approvals.modeChanged();
+      this.#parts.children.modeChanged(change.approvalMode);
+    }
     const view = this.view();
     this.#deps.channel.announce(toLine({ type: "session_updated", session: view }));
     this.#deps.onUpdated(this.#record, view);
@@ -121,68 +107,97 @@ export class Session implements HostedSession {
   }
 
   submit(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {
-    return this.#runner.submit(input, options);
+    return this.#parts.runner.submit(input, options);
   }
 
   steer(input: Input): Promise<Result<{ steerId: string }, SessionRefusal>> {
-    return this.#runner.steer(input);
+    return this.#parts.runner.steer(input);
   }
 
   compact(): Promise<Result<void, SessionRefusal>> {
-    return this.#runner.compact();
+    return this.#parts.runner.compact();
   }
 
   task(taskId: string): TaskView | undefined {
-    return this.#ledger.view(taskId);
+    return this.#parts.ledger.view(taskId);
   }
 
   holds(itemId: string): boolean {
-    return this.#ledger.holds(itemId) || this.#journal.steering.has(itemId);
+    return this.#parts.ledger.holds(itemId) || this.#journal.steering.has(itemId);
   }
 
   queue(): QueueItem[] {
-    return this.#ledger.items;
+    return this.#parts.ledger.items;
   }
 
   recall(itemId: string): Promise<Result<QueueItem, SessionRefusal>> {
-    return this.#runner.intake.recall(itemId);
+    return this.#parts.runner.intake.recall(itemId);
   }
 
   retryNow(): boolean {
-    return this.#runner.wait.skip();
+    return this.#parts.runner.wait.skip();
   }
 
   approvals(): ApprovalView[] {
-    return this.#approvals.views;
+    return this.#parts.openApprovals();
   }
 
   decide(toolCallId: string, decision: ClientDecision): Promise<Result<void, SessionRefusal>> {
-    return this.#approvals.decide(toolCallId, decision);
+    return this.#parts.approvals.decide(toolCallId, decision);
   }
 
   abort({ clearQueue = false }: { clearQueue?: boolean } = {}): Promise<Result<boolean, SessionRefusal>> {
-    return this.#runner.abort(clearQueue);
+    return this.#parts.runner.abort(clearQueue);
   }
 
   /** Interrupts the running Task. @returns false when there is none. The first reason stands. */
-  stop(reason: AbortReason): boolean {
-    return this.#runner.stop(reason);
+  stop(reason: AbortReason | null): boolean {
+    return this.#parts.runner.stop(reason);
   }
 
   /** Resolves when the running Task, if any, has ended. */
   settled(): Promise<void> {
-    return this.#runner.settled();
+    return this.#parts.runner.settled();
   }
 
-  /** True while the Task waits for a person and for nothing else is being done. */
+  /** True while the Task waits for a person and nothing else is being done. A child ends with its parent. */
   get waitsForPerson(): boolean {
-    return this.#approvals.views.length > 0 && this.#journal.unfinished.awaitsDecisionOnly;
+    return (
+      this.#record.parentSessionId === undefined &&
+      this.#parts.approvals.views.length > 0 &&
+      this.#journal.unfinished.awaitsDecisionOnly
+    );
   }
+
+  get firstRecord(): OmniMessage {
+    const { meta } = this.#journal;
+    if (meta === undefined) throw new Error("a Session has a session_meta");
+    return sessionMeta(this.#record.createdAt, meta);
+  }
+
+  get recordCount(): number {
+    return this.#journal.records;
+  }
+
+  async runFor(parent: ParentLink, prompt: string): Promise<Result<void, SessionRefusal>> {
+    const onAssigned = ({ taskId }: Assigned) => this.#parts.readers.followedBy(parent, taskId);
+    const begun = await this.#parts.runner.submit(prompt, { sharesPlace: true, onAssigned });
+    return begun.ok ? ok(undefined) : begun;
+  }
+
+  modeInherited(approvalMode: ApprovalMode): void {
+    this.#parts.approvals.modeChanged();
+    // What is shown and kept follows; what holds does not depend on it.
+    void this.patch({ approvalMode });
+  }
+
+  /** Does what `run_subagent` does for the Session's model. */
+  readonly runSubagent: RunSubagent = (task, context) => this.#parts.children.run(task, context);
 
   /** Deleted: refuses everything from now on, and interrupts. */
   remove(): void {
     this.#removed = true;
-    this.#runner.close();
+    this.#parts.runner.close();
     this.stop("session_deleted");
   }
 
@@ -194,14 +209,15 @@ export class Session implements HostedSession {
   /** Leaves memory. Only for an idle Session. @returns where its Channel stands, for when it comes back. */
   unload(): ChannelPosition {
     this.#removed = true;
-    this.#runner.close();
+    this.#parts.runner.close();
     void this.#deps.trace.close().catch(this.#deps.onFault);
     const [epoch, lastSeq] = this.#deps.channel.headId.split("-").map(Number) as [number, number];
-    return { epoch, lastSeq };
+    const { carried } = this.#parts.children;
+    return { epoch, lastSeq, ...(carried === undefined ? {} : { carried }) };
   }
 
   history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>> {
-    return readHistory(this.#journal, this.#deps.channel, this.#deps.trace, query);
+    return readHistory({ ...this.#deps, children: this.#parts.children.carried }, query);
   }
 
   openTrace(): Readable {
@@ -209,66 +225,42 @@ export class Session implements HostedSession {
   }
 
   follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription {
-    const { lastEventId, untilTask } = options;
-    return this.#deps.channel.subscribe(sink, {
-      ...(lastEventId === undefined ? {} : { lastEventId }),
-      snapshot: () => this.#snapshot(untilTask),
-      ...(untilTask === undefined ? {} : { endsAt: (tag: string) => tag === endTag(untilTask) }),
-    });
+    return this.#parts.readers.follow(sink, options);
   }
 
   /** What the journal showed: the approval that a decision settles is closed in the same tick. */
   readonly onShown = (message: OmniMessage): void => {
-    this.#runner.noteProgress();
+    this.#parts.runner.noteProgress();
+    this.#parts.readers.shown(message);
     if (message.origin !== undefined || !isPayload(message, "approval_decision")) return;
-    if (this.#approvals.settled(message.payload.tool_call_id)) this.#announceState();
+    if (this.#parts.approvals.settled(message.payload.tool_call_id)) this.#parts.readers.state();
   };
 
   /** Records were written that the stream does not carry. */
-  readonly onUnshown = (): void => this.#announceState();
+  readonly onUnshown = (): void => this.#parts.readers.state();
 
-  /** Writes the record as it is now. A deleted Session has none. */
-  async #save(): Promise<void> {
-    if (this.#removed) return;
-    this.#record = { ...this.#record, ...this.#ledger.fields };
-    await this.#deps.saveRecord(this.#record);
-  }
-
-  #usage(): SessionView["usage"] {
+  /** Cumulative, without the children's. */
+  get ownUsage(): Usage {
     const { usage } = this.#journal;
     const costUsd = this.#deps.costOf(usage);
     return costUsd === undefined ? usage : { ...usage, costUsd };
   }
 
-  #touch(): void {
-    this.#record = { ...this.#record, lastActiveAt: this.#deps.clock.iso(), usage: this.#usage() };
+  /** Keeps on record what the children have used. */
+  async keepChildUsage(): Promise<void> {
+    this.#record = { ...this.#record, childUsage: this.#childUsage };
+    await this.#save();
   }
 
-  #taskState(endedTaskId?: string): string {
-    return taskStateEvent({
-      state: this.#runner.state,
-      taskId: this.#runner.taskId,
-      queued: this.#ledger.queued,
-      pendingApprovals: this.#approvals.views.length,
-      records: this.#journal.records,
-      retry: this.#runner.wait.view,
-      ended: endedTaskId === undefined ? undefined : this.#ledger.view(endedTaskId),
-    });
+  get #childUsage(): Record<string, Usage> {
+    return { ...this.#record.childUsage, ...this.#deps.children.usage() };
   }
 
-  #announceState(endedTaskId?: string): void {
-    this.#deps.channel.announce(
-      this.#taskState(endedTaskId),
-      endedTaskId === undefined ? undefined : endTag(endedTaskId),
-    );
-    this.#deps.onUpdated(this.#record, this.view());
-  }
-
-  #snapshot(untilTask: string | undefined): Snapshot {
-    const over = untilTask !== undefined && this.#ledger.view(untilTask)?.state === "ended";
-    if (over) return { events: [this.#taskState(untilTask)], over };
-    const requests = this.#approvals.views.map((view) => toLine({ type: "approval_request", ...view }));
-    return { events: [this.#taskState(), ...requests] };
+  /** Writes the record as it is now. A deleted Session has none. */
+  async #save(): Promise<void> {
+    if (this.#removed) return;
+    this.#record = { ...this.#record, ...this.#parts.ledger.fields };
+    await this.#deps.saveRecord(this.#record);
   }
 }
 

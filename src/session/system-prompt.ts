@@ -17,3 +17,9 @@ export function defaultSystemPrompt(workspace: string, toolNames: readonly strin
   lines.push("Answer in the user's language, briefly and exactly. Say what you did and what you could not do.");
   return lines.join("\n");
 }
+
+/** True for what `defaultSystemPrompt` gives in this Workspace, whatever the tools are. */
+export function isDefaultSystemPrompt(prompt: string, workspace: string): boolean {
+  const names = /^You have these tools: (.*)\. Use them/m.exec(prompt)?.[1]?.split(", ") ?? [];
+  return prompt === defaultSystemPrompt(workspace, names);
+}

@@ -2,7 +2,6 @@
 
 import type { ThinkingLevel } from "../engine/ports.js";
 import type { TaskDeps } from "../engine/run.js";
-import { toLine } from "../protocol/message.js";
 import { compactionOf } from "./compacting.js";
 import type { RetryWait } from "./retry-wait.js";
 import type { RunDeps, RunningTask } from "./running-task.js";
@@ -27,6 +26,6 @@ export function taskDeps(
     waitToRetry: wait.wait,
     steering: steeringOf(task, deps),
     compaction: compactionOf(task, deps),
-    onProgress: (progress) => session.channel.announce(toLine({ type: "tool_progress", ...progress })),
+    onProgress: deps.progress,
   };
 }

@@ -37,6 +37,8 @@ export interface TaskRunnerDeps {
   isRemoved(): boolean;
   /** Tells the readers how things stand; `endedTaskId` is over at this place. */
   announce(endedTaskId?: string): void;
+  /** Tells the readers that a tool lives whose output is held back. */
+  progress(event: object): void;
 }
 
 type Refused = Extract<Result<never, SessionRefusal>, { ok: false }>;
@@ -128,7 +130,7 @@ export class TaskRunner {
   }
 
   /** Interrupts the running Task. @returns false when there is none. The first reason stands. */
-  stop(reason: AbortReason): boolean {
+  stop(reason: AbortReason | null): boolean {
     this.#task?.stop(reason);
     return this.#task !== undefined;
   }
@@ -176,7 +178,7 @@ export class TaskRunner {
 
   async #start(input: Input, options: SubmitOptions): Promise<Result<Assigned, SessionRefusal>> {
     const { session } = this.#deps;
-    const claim = session.claimTask();
+    const claim = options.sharesPlace === true ? ok(() => {}) : session.claimTask();
     if (!claim.ok) return claim;
     // From here to the end of the Task the Session is taken: a second prompt, whatever it awaits, finds it so.
     const task = this.#take(`task-${session.newId()}`, claim);

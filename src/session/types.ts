@@ -12,6 +12,9 @@ export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
 export type SessionState = "idle" | "running" | "compacting";
 
+/** `costUsd`: US dollars, where prices are known. */
+export type Usage = TokenCounts & { costUsd?: number };
+
 export interface SessionView {
   sessionId: string;
   provider: string;
@@ -26,7 +29,8 @@ export interface SessionView {
   archived: boolean;
   pendingApprovals: number;
   queued: number;
-  usage: TokenCounts & { costUsd?: number };
+  /** Cumulative, children's included. */
+  usage: Usage;
   parentSessionId?: string;
 }
 
@@ -183,6 +187,8 @@ export interface SubmitOptions {
   whenBusy?: "reject" | "queue" | "steer" | "interrupt";
   /** Called before anything is recorded of what it will become. A rejection ends it: nothing is recorded then. */
   beforeRecorded?: (assigned: Assigned) => Promise<void>;
+  /** Runs in the place of the Task that asked for it, which waits for this one. */
+  sharesPlace?: true;
   /** Called in the tick in which it is on record, before any message of its Task. */
   onAssigned?: (assigned: Assigned) => void;
 }

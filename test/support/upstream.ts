@@ -55,6 +55,8 @@ export interface Upstream {
   script(...scripts: Script[]): void;
   /** What a request gets for which there is no script, from now on. */
   otherwise(script: Script): void;
+  /** Scripts by what is asked, for requests whose order is not known. They come before the others. */
+  by(pick: (body: UpstreamRequest["body"]) => Script | undefined): void;
   /** Resolves with the request of that number, counted from 0, once it has come. */
   request(number: number): Promise<UpstreamRequest>;
   /** A configuration whose only models are `scripted/<modelId>` here. */
@@ -66,6 +68,7 @@ export const UPSTREAM_KEY = "sk-upstream-secret-0123456789";
 export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upstream> {
   const scripts: Script[] = [];
   let fallback: Script | undefined;
+  let pick: (body: UpstreamRequest["body"]) => Script | undefined = () => undefined;
   const requests: UpstreamRequest[] = [];
   const faults: string[] = [];
   const waiting = new Set<() => void>();
@@ -73,9 +76,10 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
     void (async () => {
       const raw = await bodyOf(request);
       const closed = new Promise<void>((resolve) => response.once("close", () => resolve()));
-      requests.push({ raw, headers: request.headers, body: JSON.parse(raw), closed });
+      const body = JSON.parse(raw) as UpstreamRequest["body"];
+      requests.push({ raw, headers: request.headers, body, closed });
       for (const look of waiting) look();
-      const script = scripts.shift() ?? fallback;
+      const script = pick(body) ?? scripts.shift() ?? fallback;
       if (script === undefined) faults.push(`request ${requests.length - 1} has no script: ${raw.slice(-300)}`);
       await play(script ?? { status: 400, steps: ['{"error":{"message":"the script is over"}}'] }, response);
     })();
@@ -93,6 +97,9 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
     script: (...more) => void scripts.push(...more),
     otherwise: (script) => {
       fallback = script;
+    },
+    by: (chosen) => {
+      pick = chosen;
     },
     request: (number) =>
       new Promise((resolve) => {
