@@ -5,6 +5,7 @@
 import type { ModelSpec, Protocol } from "./model-spec.js";
 import { anthropicFamily, askForThinking } from "./wire/anthropic-family.js";
 import { geminiGeneration, thinkingConfig } from "./wire/gemini-thinking.js";
+import { askedThinking, chatDialect } from "./wire/openai-chat-dialect.js";
 
 /** Makers may stand before the name, dates and sizes behind it. The chat variants of reasoning families do not reason. */
 const OPENAI = /(?:^|[/.:])(?:o1(?!-mini|-preview)|o[3-9]|gpt-[5-9](?:\.\d+)?|codex-mini)(?![a-z0-9.])(?!.*-chat\b)/i;
@@ -36,6 +37,10 @@ const isThinkingClaude = (modelId: string): boolean =>
 export function ignoresThinkingLevel(model: ModelSpec): boolean {
   if (model.protocol === "demo") return false;
   if (!model.thinking) return true;
+  if (model.protocol === "openai-chat") {
+    // A Session without a single tool would be an odd one.
+    return Object.keys(askedThinking(chatDialect(model), "high", model.modelId, true)).length === 0;
+  }
   if (model.protocol === "gemini") return thinkingConfig(model.modelId, "high", model.maxOutputTokens) === undefined;
   if (model.protocol !== "anthropic-messages") return false;
   const family = anthropicFamily(model);

@@ -88,8 +88,21 @@ describe("the request", () => {
     ["gpt-5-mini", "xhigh", "high"],
     ["gpt-5.5", "none", "none"],
     ["gpt-5.5", "max", "xhigh"],
+    ["gpt-6.1-sol", "none", "low"],
+    ["gpt-6-luna", "none", "none"],
   ] as const)("%s is asked for the level %s by a word that it takes", (modelId, thinkingLevel, word) => {
     expect(bodyOf([], { provider: "openai", modelId }, { thinkingLevel })).toMatchObject({ reasoning_effort: word });
+  });
+
+  test("next to tools, newer models of OpenAI's are asked for no effort but none, which they would refuse", () => {
+    const tools = [{ name: "f", description: "" }];
+    const asked = (model: Partial<ModelSpec>, thinkingLevel: "none" | "high") =>
+      bodyOf([], { provider: "openai", ...model }, { thinkingLevel, tools }).reasoning_effort;
+    expect(asked({ modelId: "gpt-5.5" }, "high")).toBeUndefined();
+    expect(asked({ modelId: "gpt-5.5" }, "none")).toBe("none");
+    expect(asked({ modelId: "gpt-6.1-sol" }, "none")).toBeUndefined();
+    expect(asked({ modelId: "gpt-5" }, "high")).toBe("high");
+    expect(asked({ modelId: "gpt-5.5", provider: "somebody" }, "high")).toBe("high");
   });
 
   test("an output limit goes under the name that the provider knows", () => {

@@ -66,6 +66,9 @@ test("a level makes no difference to a model that takes none, or that has no roo
   const ignores = (protocol: Protocol, modelId: string, more = {}) =>
     ignoresThinkingLevel(modelSpec({ protocol, modelId, ...more }));
   expect(ignores("openai-responses", "gpt-5")).toBe(false);
+  expect(ignores("openai-chat", "gpt-5", { provider: "openai" })).toBe(false);
+  expect(ignores("openai-chat", "gpt-5.5", { provider: "openai" })).toBe(true);
+  expect(ignores("openai-chat", "magistral", { provider: "mistral" })).toBe(true);
   expect(ignores("openai-responses", "gpt-5", { thinking: false })).toBe(true);
   expect(ignores("anthropic-messages", "claude-sonnet-4-5")).toBe(false);
   expect(ignores("anthropic-messages", "claude-sonnet-4-5", { maxOutputTokens: 1024 })).toBe(true);

@@ -3,7 +3,7 @@
 
 import type { ThinkingLevel } from "../../engine/ports.js";
 import type { ModelSpec } from "../model-spec.js";
-import { effortOf } from "./openai-effort.js";
+import { effortOf, wantsResponses } from "./openai-effort.js";
 import { type ProviderRow, providerRow } from "./provider-rows.js";
 
 export type AskedLevel = Exclude<ThinkingLevel, "default">;
@@ -21,6 +21,8 @@ export interface ChatDialect {
   mergeUsers: boolean;
   /** Refuses a past assistant message with calls that lacks `reasoning_content`. */
   needsReasoningContent: boolean;
+  /** Answers 400 to newer models' reasoning effort next to tools. */
+  noEffortWithTools: boolean;
   /** The fields that ask a model for a thinking level. */
   thinking(level: AskedLevel, modelId: string): Record<string, unknown>;
 }
@@ -38,6 +40,7 @@ const COMMON: ChatDialect = {
   shortCallIds: false,
   mergeUsers: false,
   needsReasoningContent: false,
+  noEffortWithTools: false,
   thinking: effort,
 };
 
@@ -48,12 +51,22 @@ const ROWS: readonly (ProviderRow & { dialect: Partial<ChatDialect> })[] = [
   {
     names: ["openai"],
     hosts: ["api.openai.com"],
-    dialect: { maxTokensField: "max_completion_tokens", promptCacheKey: true, thinking: wideEffort },
+    dialect: {
+      maxTokensField: "max_completion_tokens",
+      promptCacheKey: true,
+      noEffortWithTools: true,
+      thinking: wideEffort,
+    },
   },
   {
     names: ["azure", "azure-openai"],
     hosts: ["openai.azure.com", "services.ai.azure.com", "cognitiveservices.azure.com"],
-    dialect: { keyHeader: "api-key", maxTokensField: "max_completion_tokens", thinking: wideEffort },
+    dialect: {
+      keyHeader: "api-key",
+      maxTokensField: "max_completion_tokens",
+      noEffortWithTools: true,
+      thinking: wideEffort,
+    },
   },
   {
     names: ["openrouter"],
@@ -86,6 +99,18 @@ const ROWS: readonly (ProviderRow & { dialect: Partial<ChatDialect> })[] = [
   { names: ["vllm", "llama.cpp", "llamacpp", "llama-cpp", "sglang", "gpustack"], hosts: [], dialect: LOCAL },
   { names: ["ollama", "lmstudio", "lm-studio"], hosts: [], dialect: { mergeUsers: true } },
 ];
+
+/** The fields that ask for a level; none where the level would cost the tools. */
+export function askedThinking(
+  dialect: ChatDialect,
+  level: AskedLevel,
+  modelId: string,
+  withTools: boolean,
+): Record<string, unknown> {
+  const fields = dialect.thinking(level, modelId);
+  const isRefused = withTools && dialect.noEffortWithTools && wantsResponses(modelId);
+  return isRefused && fields.reasoning_effort !== "none" ? {} : fields;
+}
 
 export const chatDialect = (model: Pick<ModelSpec, "provider" | "baseUrl">): ChatDialect => ({
   ...COMMON,

@@ -8,7 +8,7 @@ import type { ModelSpec } from "../model-spec.js";
 import { utf8Text } from "./attachments.js";
 import { asList, asText, isBlank, type JsonRecord, jsonBody, safeArguments } from "./json.js";
 import { CHAT_NAMES } from "./openai-chat-calls.js";
-import { type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
+import { askedThinking, type ChatDialect, chatDialect } from "./openai-chat-dialect.js";
 import { CONTENT_FIELD, PLAIN_FIELDS } from "./openai-chat-reasoning.js";
 import { type AssistantPayload, batchCallIds, isCall, outgoingTurns, type Turn, type UserPayload } from "./outgoing.js";
 import { wireToolName } from "./tool-names.js";
@@ -33,8 +33,9 @@ function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect
   const body: JsonRecord = { model: model.modelId, stream: true };
   if (dialect.streamOptions) body.stream_options = { include_usage: true };
   if (model.maxOutputTokens !== undefined) body[dialect.maxTokensField] = model.maxOutputTokens;
-  if (model.thinking && request.thinkingLevel !== "default")
-    Object.assign(body, dialect.thinking(request.thinkingLevel, model.modelId));
+  if (model.thinking && request.thinkingLevel !== "default") {
+    Object.assign(body, askedThinking(dialect, request.thinkingLevel, model.modelId, request.tools.length > 0));
+  }
   if (dialect.promptCacheKey) body.prompt_cache_key = request.sessionId;
   if (request.tools.length > 0) {
     body.tools = request.tools.map(({ name, description, parameters }) => ({

@@ -18,6 +18,7 @@ const FAMILIES: readonly [RegExp, readonly Effort[]][] = [
   [/\bgpt-[\d.]+-codex/, ["low", "medium", "high", "xhigh"]],
   [/\bgpt-5(?![.\d])/, ["minimal", "low", "medium", "high"]],
   [/\bgpt-5\.1\b/, ["none", "low", "medium", "high"]],
+  [/\bgpt-6(?:-astra|\.[1-9])/, ["low", "medium", "high", "xhigh"]],
 ];
 
 /** @param most the highest word that the provider takes, whatever the model. */
@@ -28,3 +29,10 @@ export function effortOf(modelId: string, level: Exclude<ThinkingLevel, "default
 }
 
 const rank = (word: Effort): number => WORDS.indexOf(word);
+
+/**
+ * True for models of OpenAI's that reason beside their tools by the Responses protocol only. By the chat protocol they
+ * answer 400 to an effort next to tools, `none` excepted, and the newest to tools at all.
+ */
+export const wantsResponses = (modelId: string): boolean =>
+  /(?:^|[/.:])gpt-(?:5\.(?:[4-9]|\d\d)|[6-9])(?![0-9])/i.test(modelId) && !/-chat\b/i.test(modelId);
