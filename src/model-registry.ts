@@ -1,6 +1,7 @@
 // Which models there are: those of the configuration file, well-known ones of each built-in provider whose key is set,
 // and the demo model. A model that cannot be used is listed with the reason.
 
+import { BUILT_IN, type BuiltIn, DEFAULT_URL, type KnownModel } from "./built-in-models.js";
 import type { ConfiguredModel, ModelRef } from "./config-file.js";
 import { speaks } from "./llm/client.js";
 import type { ModelSpec, Protocol } from "./llm/model-spec.js";
@@ -21,73 +22,6 @@ export interface ModelRegistry {
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-
-interface BuiltIn {
-  provider: string;
-  protocol: Protocol;
-  keyName: string;
-  urlName: string;
-  baseUrl: string;
-  models: readonly Omit<ModelSpec, "provider" | "protocol" | "baseUrl" | "apiKey">[];
-}
-
-const OPENAI_URL = "https://api.openai.com/v1";
-const DEFAULT_URL: Record<Protocol, string> = {
-  "openai-chat": OPENAI_URL,
-  "openai-responses": OPENAI_URL,
-  "anthropic-messages": "https://api.anthropic.com",
-  gemini: "https://generativelanguage.googleapis.com",
-  demo: "",
-};
-
-const known = (
-  modelId: string,
-  contextWindow: number,
-  maxOutputTokens: number,
-  thinking: boolean,
-  cost?: ModelSpec["cost"],
-): BuiltIn["models"][number] => ({ modelId, contextWindow, maxOutputTokens, vision: true, thinking, cost });
-
-// Windows and list prices, the latter in US dollars per million tokens: Anthropic's of October 2026, OpenAI's and
-// Google's of the end of 2025. A price that depends on the length of the prompt is left out. `cost` in the
-// configuration file overrides what is here.
-const BUILT_IN: readonly BuiltIn[] = [
-  {
-    provider: "openai",
-    protocol: "openai-chat",
-    keyName: "OPENAI_API_KEY",
-    urlName: "OPENAI_BASE_URL",
-    baseUrl: DEFAULT_URL["openai-chat"],
-    models: [
-      known("gpt-5", 400_000, 128_000, true, { input: 1.25, output: 10, cacheRead: 0.125 }),
-      known("gpt-5-mini", 400_000, 128_000, true, { input: 0.25, output: 2, cacheRead: 0.025 }),
-      known("gpt-4.1", 1_047_576, 32_768, false, { input: 2, output: 8, cacheRead: 0.5 }),
-    ],
-  },
-  {
-    provider: "anthropic",
-    protocol: "anthropic-messages",
-    keyName: "ANTHROPIC_API_KEY",
-    urlName: "ANTHROPIC_BASE_URL",
-    baseUrl: DEFAULT_URL["anthropic-messages"],
-    models: [
-      known("claude-sonnet-4-5", 200_000, 64_000, true, { input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75 }),
-      known("claude-opus-4-5", 200_000, 64_000, true, { input: 5, output: 25, cacheRead: 0.5, cacheWrite: 6.25 }),
-      known("claude-haiku-4-5", 200_000, 64_000, true, { input: 1, output: 5, cacheRead: 0.1, cacheWrite: 1.25 }),
-    ],
-  },
-  {
-    provider: "gemini",
-    protocol: "gemini",
-    keyName: "GEMINI_API_KEY",
-    urlName: "GEMINI_BASE_URL",
-    baseUrl: DEFAULT_URL.gemini,
-    models: [
-      known("gemini-2.5-pro", 1_048_576, 65_536, true),
-      known("gemini-2.5-flash", 1_048_576, 65_536, true, { input: 0.3, output: 2.5, cacheRead: 0.03 }),
-    ],
-  },
-];
 
 const DEMO: ModelSpec = {
   provider: "demo",
@@ -123,7 +57,8 @@ export function buildRegistry(
   add({ spec: DEMO, available: true });
   for (const ref of [wanted, preferred]) {
     const provider = BUILT_IN.find((each) => each.provider === ref?.provider);
-    if (ref !== undefined && provider !== undefined) add(fromProvider(provider, guess(provider, ref.modelId), env));
+    if (ref !== undefined && provider !== undefined)
+      add(fromProvider(provider, guess(provider, ref.modelId, env), env));
   }
   if (wanted !== undefined && !models.has(keyOf(wanted))) return { unknown: wanted, from: "wanted" };
   if (preferred !== undefined && !models.has(keyOf(preferred))) return { unknown: preferred, from: "preferred" };
@@ -145,22 +80,27 @@ function keyOf({ provider, modelId }: ModelRef): string {
 }
 
 // A model that is not in the catalogue is given the limits that nearly every current one has.
-function guess({ protocol }: BuiltIn, modelId: string): BuiltIn["models"][number] {
-  return { modelId, contextWindow: 128_000, vision: true, thinking: thinksByName(protocol, modelId) };
+function guess(provider: BuiltIn, modelId: string, env: Environment): KnownModel {
+  const thinking = thinksByName(protocolFor(provider, modelId, env), modelId);
+  return { modelId, contextWindow: 128_000, vision: true, thinking };
 }
 
-function fromProvider(provider: BuiltIn, model: BuiltIn["models"][number], env: Environment): RegisteredModel {
-  const { cost, ...rest } = model;
+function fromProvider(provider: BuiltIn, model: KnownModel, env: Environment): RegisteredModel {
   const apiKey = env[provider.keyName];
   const spec: ModelSpec = {
     provider: provider.provider,
-    protocol: provider.protocol,
+    protocol: protocolFor(provider, model.modelId, env),
     baseUrl: trimSlash(env[provider.urlName] ?? provider.baseUrl),
-    ...rest,
-    ...(cost === undefined ? {} : { cost }),
+    ...model,
     ...(apiKey === undefined ? {} : { apiKey }),
   };
   return judge(spec, apiKey === undefined ? `${provider.keyName} is not set` : undefined);
+}
+
+// What stands at another address is a gateway or a compatible server: it speaks the protocol that all of them speak.
+function protocolFor(provider: BuiltIn, modelId: string, env: Environment): Protocol {
+  if (env[provider.urlName] !== undefined) return provider.protocol;
+  return provider.protocolOf?.(modelId) ?? provider.protocol;
 }
 
 function fromFile(model: ConfiguredModel, env: Environment): RegisteredModel {

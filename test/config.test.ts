@@ -264,6 +264,16 @@ describe("models", () => {
     });
   });
 
+  test("models that reason beside tools by Responses alone are spoken to so, but not at another address", () => {
+    const env = { OPENAI_API_KEY: "sk-1234567890", OMNID_MODEL: "openai/gpt-5.6-luna" };
+    const protocols = (more: Record<string, string>) => {
+      const { models } = configOf({ ...env, ...more });
+      return ["gpt-6.1-sol", "gpt-5.6-luna", "gpt-5"].map((modelId) => models.find("openai", modelId)?.spec.protocol);
+    };
+    expect(protocols({})).toEqual(["openai-responses", "openai-responses", "openai-chat"]);
+    expect(protocols({ OPENAI_BASE_URL: "http://127.0.0.1:9/v1" })).toEqual(Array(3).fill("openai-chat"));
+  });
+
   test("OPENAI_BASE_URL moves the provider, without the slash at its end", () => {
     const { models } = configOf({ OPENAI_API_KEY: "sk-1234567890", OPENAI_BASE_URL: "http://127.0.0.1:9/v1/" });
     expect(models.models[0]?.spec.baseUrl).toBe("http://127.0.0.1:9/v1");
