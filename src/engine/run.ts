@@ -55,6 +55,8 @@ export interface TaskOutcome {
 }
 
 const FIRST: Try = { attempt: 1, wasEmpty: false };
+/** Pauses in a row that one answer may take; a provider that only ever pauses would be asked without end and at once. */
+const MAX_PAUSES = 10;
 const ABORTED: TaskOutcome = { status: "aborted" };
 
 /** Runs one Task to its end. The last message of an interrupted one is `abort`. */
@@ -80,12 +82,18 @@ async function turnsOf(turnDeps: TurnDeps, deps: TaskDeps): Promise<TaskOutcome>
   for (;;) {
     outcome ??= await nextTurn(turnDeps, deps, turns, which);
     switch (outcome.kind) {
-      case "committed":
+      case "committed": {
         turns += 1;
-        which = outcome.paused ? { ...FIRST, continues: true } : FIRST;
-        if (!outcome.paused && (await compaction.afterTurn()) === "aborted") return ABORTED;
-        if (!outcome.goesOn && (isLimit(deps, turns) || !(await wasSteered(steering)))) return { status: "completed" };
+        // One pause too many is taken for the end of the turn, with what was said so far for its answer.
+        const pauses = (which.pauses ?? 0) + 1;
+        const isPaused = outcome.paused && pauses <= MAX_PAUSES;
+        which = isPaused ? { ...FIRST, pauses } : FIRST;
+        if (isPaused) break;
+        if ((await compaction.afterTurn()) === "aborted") return ABORTED;
+        const goesOn = outcome.goesOn && !outcome.paused;
+        if (!goesOn && (isLimit(deps, turns) || !(await wasSteered(steering)))) return { status: "completed" };
         break;
+      }
       case "limit":
         return { status: "completed" };
       case "failed": {
@@ -149,7 +157,7 @@ async function nextTurn(
     return { kind: "limit" };
   }
   // A paused answer goes back as it is: nothing may come between it and what the provider adds.
-  if (which.continues !== true) await deps.steering.take();
+  if (which.pauses === undefined) await deps.steering.take();
   const request = {
     sessionId: deps.sessionId,
     systemPrompt: deps.systemPrompt,

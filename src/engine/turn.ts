@@ -53,8 +53,8 @@ export interface Try {
   attempt: number;
   /** An earlier try ended well and said nothing: now that is taken for the answer. */
   wasEmpty: boolean;
-  /** The provider paused in its answer and goes on with it. */
-  continues?: true;
+  /** How often in a row the provider paused in its answer, which this Request goes on with; absent for a new answer. */
+  pauses?: number;
 }
 
 /** @throws only what `emit` rejects with, after everything it started has ended. */

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
-import { gate, harness, kinds, scriptedModel, scriptedTools } from "../support/engine.js";
+import { gate, harness, kinds, type Script, scriptedModel, scriptedTools } from "../support/engine.js";
 
 const outputsOf = (messages: readonly OmniMessage[]) =>
   messages.filter((message) => isPayload(message, "tool_call_output")).map((message) => message.payload);
@@ -266,4 +266,32 @@ test("an answer that only paused is sent back as it is, in a new Request of the 
   const task = harness({ model });
   expect(await task.run("go")).toEqual({ status: "completed" });
   expect(texts(model.requests[1]?.messages ?? [])).toEqual(["go", "let me look"]);
+});
+
+test("a provider that does nothing but pause is asked a bounded number of times, then the Task ends", async () => {
+  const paused: Script = { steps: [{ say: "x" }], outcome: { pause: true } };
+  const model = scriptedModel(Array.from({ length: 30 }, () => paused));
+  const task = harness({ model });
+  expect(await task.run("go")).toEqual({ status: "completed" });
+  expect(model.requests).toHaveLength(11);
+  expect(kinds(task.stream).filter((kind) => kind === "request_end completed")).toHaveLength(11);
+});
+
+test("pauses are counted in a row: an answer that made a call in between begins a new count", async () => {
+  const paused: Script = { steps: [{ say: "x" }], outcome: { pause: true } };
+  const eight = Array.from({ length: 8 }, () => paused);
+  const model = scriptedModel([
+    ...eight,
+    { steps: [{ call: "one", id: "a" }] },
+    ...eight,
+    { steps: [{ say: "done" }] },
+  ]);
+  const environment = scriptedTools({
+    one: async function* () {
+      yield "out";
+    },
+  });
+  const task = harness({ model, environment });
+  expect(await task.run("go")).toEqual({ status: "completed" });
+  expect(model.requests).toHaveLength(18);
 });
