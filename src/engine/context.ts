@@ -9,6 +9,7 @@ import type { CompleteMessage, OmniMessage } from "../protocol/message.js";
 import type { RequestEndPayload, ToolCallOutputPayload, ToolCallPayload } from "../protocol/payloads.js";
 import { type BlockTag, carryOverBlock } from "./carry-over.js";
 import { CompactionFold } from "./compaction-fold.js";
+import { doubted } from "./doubted.js";
 import { INPUT_WITHHELD, NO_RECORD, OUTPUT_WITHHELD } from "./engine-notes.js";
 import { Opening } from "./opening.js";
 import { TaskPrompt } from "./task-prompt.js";
@@ -60,6 +61,8 @@ export class Context {
   readonly #opening = new Opening();
   readonly #prompt = new TaskPrompt();
   #size: ContextSize = EMPTY;
+  /** How often in a row the provider refused what it was sent. */
+  #refusals = 0;
   /** Total of the newest `token_usage` of a Request. */
   #lastTotal = 0;
 
@@ -114,6 +117,7 @@ export class Context {
     this.#input = [];
     this.#request = undefined;
     this.#batch = undefined;
+    this.#refusals = 0;
     this.#size = { ...EMPTY, isCompacted };
   }
 
@@ -144,13 +148,14 @@ export class Context {
 
   #end(end: RequestEndPayload, at: string): void {
     if (end.status !== "completed") {
-      if (isRefusal(end)) this.#input = this.#input.map((item) => ({ ...item, refusals: item.refusals + 1 }));
+      if (isRefusal(end)) this.#refused(end);
       this.#close(end.status === "aborted" ? "turn_aborted" : "turn_retried", at);
       return;
     }
     const request = this.#request;
     if (request === undefined) return;
     this.#request = undefined;
+    this.#refusals = 0;
     const { turns, leastTokens, isCompacted } = this.#size;
     this.#size = {
       tokens: this.#lastTotal,
@@ -161,6 +166,13 @@ export class Context {
     this.#committed.push(...resolveAll(this.#input), ...request.produced);
     this.#input = request.later;
     if (request.batch.calls.length > 0) this.#input.unshift({ kind: "outputs", batch: request.batch, refusals: 0 });
+  }
+
+  #refused({ error }: RequestEndPayload): void {
+    this.#input = this.#input.map((item) => ({ ...item, refusals: item.refusals + 1 }));
+    // A filter speaks of what was said, and mostly of what was said last.
+    this.#refusals += error?.kind === "content_filter" ? 0.5 : 1;
+    this.#committed = doubted(this.#committed, this.#refusals);
   }
 
   /** Ends a Request that did not commit: its input goes again, then the block. */

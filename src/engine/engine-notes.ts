@@ -4,6 +4,7 @@ import type { Decision } from "./ports.js";
 
 export const INTERRUPTED = "[interrupted: tool aborted by user]";
 export const OUTPUT_WITHHELD = "[output withheld]";
+export const MEDIA_WITHHELD = "[An image or file stood here; the model's provider does not take it any more.]";
 export const NO_RECORD = "[no output was recorded for this call]";
 export const CALL_CUT_OFF =
   "This call was cut off by the output limit before its arguments were whole, so it was not run. Make it again, shorter.";
