@@ -3,6 +3,7 @@
 
 import type { Clock } from "../clock.js";
 import type { Environment, ToolExecution } from "../engine/ports.js";
+import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../protocol/json-depth.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { ToolCallPayload } from "../protocol/payloads.js";
 import { ToolOutputWriter } from "../protocol/segment.js";
@@ -56,6 +57,10 @@ function prepare(source: ToolSource, call: ToolCallPayload): Prepared {
     const names = source.tools().map(({ definition }) => definition.name);
     const known = names.length === 0 ? "There are no tools" : `The tools are: ${names.join(", ")}`;
     return refuse("unknown_tool", `There is no tool named ${JSON.stringify(call.name)}. ${known}.`);
+  }
+  if (nestsDeeper(call.arguments, MAX_ARGUMENT_DEPTH)) {
+    const problem = `are nested too deeply: more than ${MAX_ARGUMENT_DEPTH} levels`;
+    return refuse("bad_arguments", `The arguments of ${call.name} ${problem}. Send one JSON object.`);
   }
   const parsed = tool.parse(call.arguments);
   return parsed.ok ? ok({ tool, args: parsed.value }) : parsed;

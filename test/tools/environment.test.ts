@@ -51,6 +51,7 @@ describe("a call that cannot run", () => {
     ["an array", "read_file", "[]", [/an array/]],
     ["null", "read_file", "null", [/null/]],
     ["a string", "read_file", '"x"', [/a string/]],
+    ["nested too deeply", "read_file", `${'{"a":'.repeat(501)}1${"}".repeat(501)}`, [/nested too deeply/]],
     ["a missing parameter", "read_file", "", [/file_path, offset\?, limit\?/, /- file_path: /]],
     ["a wrong type", "read_file", '{"file_path":"a","offset":"3"}', [/- offset: .*number/]],
     ["an unknown parameter", "read_file", '{"file_path":"a","path":"b"}', [/path/]],

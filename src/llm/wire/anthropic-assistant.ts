@@ -1,7 +1,7 @@
 // What the assistant said, as blocks of the Messages protocol: in the order in which it came, with the provider's own
 // data byte for byte, and only where it is that model's own.
 
-import { asList, asRecord, asText, isBlank, isObjectText, type JsonRecord } from "./json.js";
+import { asList, asRecord, asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
 import type { AssistantPayload } from "./outgoing.js";
 import { type NameRules, wireToolName } from "./tool-names.js";
 
@@ -45,7 +45,8 @@ function blockOf(
         type: "tool_use",
         id: nextId(),
         name: wireToolName(payload.name, ANTHROPIC_NAMES),
-        input: toolInput(payload.arguments),
+        // The protocol wants an object, also where the model itself got it wrong.
+        input: JSON.parse(safeArguments(payload.arguments)),
       };
     default:
       return undefined; // media that the assistant made: the protocol has no block for it
@@ -104,12 +105,6 @@ export const endsInThinking = (blocks: readonly JsonRecord[]): boolean => {
 
 /** What the protocol takes as a tool's name; 64 is the length that every server of it takes. */
 export const ANTHROPIC_NAMES: NameRules = { refused: /[^A-Za-z0-9_-]/g, first: /^[A-Za-z0-9_-]/, maxLength: 64 };
-
-/** The protocol wants an object, also where the model itself got it wrong. */
-function toolInput(args: string): JsonRecord {
-  if (isBlank(args)) return {};
-  return isObjectText(args) ? (JSON.parse(args) as JsonRecord) : { unparsed_arguments: args };
-}
 
 /** Ids in the protocol's alphabet, each used once in a Request, the same in every Request of a context. */
 export class AnthropicCallIds {

@@ -1,5 +1,7 @@
 // Reading JSON whose shape somebody else decides: each reader gives a safe value for what is missing or odd.
 
+import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../../protocol/json-depth.js";
+
 export type JsonRecord = Record<string, unknown>;
 
 export const asRecord = (value: unknown): JsonRecord | undefined =>
@@ -31,10 +33,15 @@ export function isObjectText(text: string): boolean {
 
 export const isBlank = (text: string): boolean => text.trim() === "";
 
-/** Arguments of a past call as the text of one object: some servers parse them and fail on what the model got wrong. */
+/**
+ * Arguments of a past call as the text of one object that nests no deeper than can be written: some servers parse them
+ * and fail on what the model got wrong.
+ */
 export function safeArguments(args: string): string {
   if (isBlank(args)) return "{}";
-  return isObjectText(args) ? args : JSON.stringify({ unparsed_arguments: args });
+  return !nestsDeeper(args, MAX_ARGUMENT_DEPTH) && isObjectText(args)
+    ? args
+    : JSON.stringify({ unparsed_arguments: args });
 }
 
 /** JSON for a request body. A lone surrogate, which UTF-8 has no bytes for and strict servers refuse, becomes U+FFFD. */
