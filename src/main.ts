@@ -158,6 +158,9 @@ export async function hostSessions(
   metrics.gauge("omnid_sessions", "Sessions in the data directory", () => manager.figures.sessions);
   metrics.gauge("omnid_sessions_in_memory", "Sessions in memory", () => manager.figures.inMemory);
   metrics.gauge("omnid_tasks_running", "Tasks that run", () => manager.figures.running);
+  metrics.gauge("omnid_subagents_running", "Children at work, in the places of their parents", () => {
+    return manager.figures.children;
+  });
   metrics.gauge("omnid_approvals_pending", "Approvals that wait for a person", () => manager.figures.pendingApprovals);
   return manager;
 }

@@ -78,8 +78,8 @@ export class Children {
     this.#carried = new Map(Object.entries(carried));
   }
 
-  get areAtWork(): boolean {
-    return this.#working.size > 0;
+  get atWork(): number {
+    return this.#working.size;
   }
 
   /** The open approvals of the children at work, as the parent's readers see them. */

@@ -25,6 +25,17 @@ export interface SessionLog extends TraceLog {
   error(details: object, message: string): void;
 }
 
+/** What an operator may want to watch. */
+export interface Figures {
+  sessions: number;
+  inMemory: number;
+  /** Tasks that have a place of their own. */
+  running: number;
+  /** Children at work in the places of their parents. */
+  children: number;
+  pendingApprovals: number;
+}
+
 export interface SessionProcess {
   clock: Clock;
   newId(): string;

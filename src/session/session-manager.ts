@@ -13,7 +13,7 @@ import { importSession } from "./import.js";
 import { type ListQuery, pageOf } from "./list-page.js";
 import { type HostHooks, loadSession } from "./load.js";
 import { OwnerEvents } from "./owner-events.js";
-import type { SessionProcess } from "./process.js";
+import type { Figures, SessionProcess } from "./process.js";
 import { rebuildRecord } from "./rebuild-record.js";
 import { removeWorkspace } from "./remove.js";
 import { type Held, makeRoom } from "./room.js";
@@ -90,16 +90,18 @@ export class SessionManager implements SessionHost {
   }
 
   /** Figures for the metrics. */
-  get figures(): { sessions: number; inMemory: number; running: number; pendingApprovals: number } {
+  get figures(): Figures {
     let inMemory = 0;
     let pendingApprovals = 0;
+    let children = 0;
     for (const { session } of this.#entries.values()) {
       if (session === undefined) continue;
       inMemory += 1;
+      children += session.childrenAtWork;
       // A child's are the child's.
       pendingApprovals += session.approvals().filter(({ origin }) => origin === undefined).length;
     }
-    return { sessions: this.#entries.size, inMemory, running: this.#places.taken, pendingApprovals };
+    return { sessions: this.#entries.size, inMemory, running: this.#places.taken, children, pendingApprovals };
   }
 
   create(request: CreateSession, owner: Owner, options: CreateOptions = {}): Promise<Taken<Session>> {

@@ -67,9 +67,13 @@ export class Session implements HostedSession, ChildSession {
     return this.#parts.runner.recover();
   }
 
+  get childrenAtWork(): number {
+    return this.#parts.children.atWork;
+  }
+
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
-    return this.#parts.runner.isIdle && !this.#parts.children.areAtWork && this.#deps.channel.subscribers === 0;
+    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && this.#deps.channel.subscribers === 0;
   }
 
   get record(): SessionRecord {

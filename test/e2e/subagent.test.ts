@@ -178,6 +178,21 @@ describe("a child", () => {
   });
 });
 
+test("a child's tool whose output is held back shows life on its parent's stream too", async () => {
+  const server = await startOmnid();
+  const id = await makeSession(server, { approvalMode: "allow-all" });
+  const reader = await follow(server, id);
+  const taskId = await prompt(server, id, "/subagent /run seq 20000; sleep 1; echo end");
+  const childId = await childOf(reader);
+  const { data } = await reader.until(({ data }) => data.type === "tool_progress");
+  expect(data).toMatchObject({ origin: [childId], toolCallId: "call_demo_1" });
+  expect(data.bytes).toBeGreaterThan(0);
+  const figures = await fetch(`${server.url}/metrics`).then((response) => response.text());
+  expect(figures).toMatch(/^omnid_subagents_running 1$/m);
+  expect(figures).toMatch(/^omnid_tasks_running 1$/m);
+  await reader.untilEnded(taskId);
+});
+
 describe("approvals", () => {
   test("E13: of two children that use one call id both are asked about on the parent's stream, and answered at the child", async () => {
     const { upstream, server } = await scripted();
