@@ -63,6 +63,7 @@ export class Journal {
   usage: TokenCounts = emptyTokenCounts();
   meta: SessionMetaPayload | undefined;
   #rotation: Promise<void> | undefined;
+  #ending: { status: StopReason; abortReason?: string } | undefined;
   /** Chosen when the first Request of a context is made, and recorded with it. */
   #nextTools: readonly ToolDefinition[] | undefined;
 
@@ -134,11 +135,13 @@ export class Journal {
   async closeUnfinished(status: StopReason, abortReason?: string): Promise<boolean> {
     if (this.fragments.isEmpty && !this.unfinished.isOpen) return false;
     if (this.records === this.#deps.restsAt) return false;
+    // Where a disk refused it the first time, it is still that end which is owed.
+    this.#ending ??= abortReason === undefined ? { status } : { status, abortReason };
     const closers = this.fragments.closers(this.#deps.now(), "aborted", "all", INTERRUPTED);
     if (closers.length > 0) await this.commit(closers);
-    const ending = abortReason === undefined ? { status } : { status, abortReason };
-    const records = this.unfinished.closing(this.#deps.now(), this.usage, ending);
+    const records = this.unfinished.closing(this.#deps.now(), this.usage, this.#ending);
     if (records.length > 0) await this.commit(records);
+    this.#ending = undefined;
     return true;
   }
 

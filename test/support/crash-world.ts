@@ -45,7 +45,7 @@ export const nothingTold = (): Told => ({
   title: null,
 });
 
-const CHANGES = new Set(["create", "write", "truncate", "sync", "rename", "remove", "makeFolder", "syncFolder"]);
+export const CHANGES = new Set(["create", "write", "truncate", "sync", "rename", "remove", "makeFolder", "syncFolder"]);
 
 /** Faults the call of that number, counted from 0, of those that change the disk. @returns how many there were so far */
 export function faultAt(disk: MemoryFs, at: number, fault: Fault, onFault: (op: string) => void): () => number {
@@ -168,6 +168,8 @@ export async function live(host: SessionManager, workspace: string, told: Told, 
   await until(isIdle);
   await alive(session.patch({ approvalMode: "allow-all" }));
   await submit(inParts("fourth"));
+  // Where the change of the mode was refused.
+  await decide("call-4", "allow");
   await until(isIdle);
 }
 

@@ -7,7 +7,7 @@ import type { Trace, TraceLog, TraceRecord } from "../../src/trace/trace-store.j
 
 export type Fault =
   /** The call fails; `done` says whether its effect is there all the same. */
-  | { kind: "error"; code: "EIO" | "ENOSPC"; done: boolean; part: number }
+  | { kind: "error"; code: "EIO" | "ENOSPC" | "EROFS"; done: boolean; part: number }
   /** A write takes only a part. */
   | { kind: "short"; part: number }
   /** The process ends here, before or after the effect, or in the middle of a write. */
