@@ -4,6 +4,7 @@
 // Blocks that are nobody's business but the provider's (server tools, compaction, kinds we do not know) make no segment:
 // they ride in the fidelity of the next one as `blocks_before`, and behind the last one in a hidden thought.
 
+import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../../protocol/json-depth.js";
 import type { Fidelity, StopReason } from "../../protocol/payloads.js";
 import type { ContentSegment, ToolCallSegment } from "../../protocol/segment.js";
 import { unreachable } from "../../result.js";
@@ -253,5 +254,6 @@ function glue(record: JsonRecord, delta: JsonRecord): void {
 function opaqueRecord({ record, json }: Of<"opaque">): JsonRecord {
   if (isBlank(json)) return record;
   // Arguments that do not parse leave the block as it began; the provider ran it on its own.
-  return isObjectText(json) ? { ...record, input: JSON.parse(json) } : record;
+  const isInput = !nestsDeeper(json, MAX_ARGUMENT_DEPTH) && isObjectText(json);
+  return isInput ? { ...record, input: JSON.parse(json) } : record;
 }

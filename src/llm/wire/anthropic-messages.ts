@@ -7,7 +7,7 @@ import { type Failure, failedOutcome, failure, inBandFailure, statusOf } from ".
 import { AnthropicBlocks } from "./anthropic-blocks.js";
 import { encodeAnthropic } from "./anthropic-messages-encode.js";
 import { AnthropicUsage } from "./anthropic-usage.js";
-import { asCount, asList, asRecord, asText, type JsonRecord } from "./json.js";
+import { asCount, asList, asRecord, asText, type JsonRecord, parseEvent } from "./json.js";
 import type { DecoderContext, Wire, WireDecoder, WireEvent } from "./wire.js";
 
 export const anthropicMessages: Wire = {
@@ -47,14 +47,13 @@ class AnthropicDecoder implements WireDecoder {
     // Some gateways put the chat protocol's end mark behind every answer; it proves nothing here.
     if (this.#isOver || data === "" || data === "[DONE]") return;
     const isError = event.event === "error";
-    let value: unknown;
-    try {
-      value = JSON.parse(data);
-    } catch {
-      this.#fail(isError ? inBandFailure(data) : failure("malformed", `an event that is not JSON: ${clip(data)}`));
+    const parsed = parseEvent(data);
+    if (!parsed.ok) {
+      this.#fail(isError ? inBandFailure(data) : failure("malformed", parsed.message));
       this.#isOver = true;
       return;
     }
+    const { value } = parsed;
     for (const each of Array.isArray(value) ? value : [value]) this.#event(asRecord(each) ?? {}, isError);
   }
 
@@ -151,8 +150,6 @@ class AnthropicDecoder implements WireDecoder {
     return isBroken ? failure("malformed", "the stream ended within a tool call") : undefined;
   }
 }
-
-const clip = (text: string): string => text.slice(0, 200);
 
 function isErrorBody(event: JsonRecord): boolean {
   const { type, error } = event;

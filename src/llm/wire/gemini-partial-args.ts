@@ -2,6 +2,7 @@
 // several pieces. What a path asks for is built as it is asked for; a path that cannot be followed is an error, never a
 // guess, for a call must not run with other arguments than the model wrote.
 
+import { MAX_ARGUMENT_DEPTH } from "../../protocol/json-depth.js";
 import { asRecord, asText, type JsonRecord } from "./json.js";
 
 type Key = string | number;
@@ -95,5 +96,5 @@ function readPath(path: string): Key[] | undefined {
     if (index !== undefined) keys.push(Number(index));
     else keys.push(name ?? (single ?? double ?? "").replace(/\\(.)/g, "$1"));
   }
-  return keys;
+  return keys.length > MAX_ARGUMENT_DEPTH ? undefined : keys;
 }

@@ -13,7 +13,7 @@ import { type Failure, failedOutcome, failure, inBandFailure, statusOf } from ".
 import { GeminiCalls } from "./gemini-calls.js";
 import { encodeGemini } from "./gemini-encode.js";
 import { geminiUsage } from "./gemini-usage.js";
-import { asList, asRecord, asText, type JsonRecord } from "./json.js";
+import { asList, asRecord, asText, type JsonRecord, parseEvent } from "./json.js";
 import type { DecoderContext, Wire, WireDecoder, WireEvent } from "./wire.js";
 
 export const gemini: Wire = {
@@ -82,14 +82,13 @@ class GeminiDecoder implements WireDecoder {
     // No server of this protocol ends with it, but gateways in front of one do.
     if (data === "" || data === "[DONE]") return;
     const isError = event.event === "error";
-    let value: unknown;
-    try {
-      value = JSON.parse(data);
-    } catch {
-      this.#fail(isError ? inBandFailure(data) : failure("malformed", `an event that is not JSON: ${clip(data)}`));
+    const parsed = parseEvent(data);
+    if (!parsed.ok) {
+      this.#fail(isError ? inBandFailure(data) : failure("malformed", parsed.message));
       this.#isOver = true;
       return;
     }
+    const { value } = parsed;
     for (const chunk of Array.isArray(value) ? value : [value]) this.#chunk(asRecord(chunk) ?? {}, isError);
   }
 
@@ -249,5 +248,3 @@ function errorIn({ error, candidates, promptFeedback, usageMetadata, ...rest }: 
 /** True for a part of a kind that we do not show. */
 const holdsMore = (content: JsonRecord): boolean =>
   Object.entries(content).some(([key, value]) => key !== "text" && value !== undefined && value !== null);
-
-const clip = (text: string): string => text.slice(0, 200);

@@ -1,6 +1,7 @@
 // Reading JSON whose shape somebody else decides: each reader gives a safe value for what is missing or odd.
 
 import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../../protocol/json-depth.js";
+import { ok, type Result, refuse } from "../../result.js";
 
 export type JsonRecord = Record<string, unknown>;
 
@@ -18,6 +19,20 @@ const MAX_COUNT = 1e12;
 /** The count, or undefined for anything that is not a believable number of things. */
 export const asCount = (value: unknown): number | undefined =>
   typeof value === "number" && value >= 0 && value <= MAX_COUNT ? Math.trunc(value) : undefined;
+
+/** The deepest data of an event; it may be kept as `fidelity`, and is then written a few levels further in. */
+const MAX_EVENT_DEPTH = 1000;
+
+/** The data of a provider's event. All decoders read it here, so nothing of it is too deep to be written again. */
+export function parseEvent(data: string): Result<unknown, "undecodable"> {
+  const start = data.slice(0, 200);
+  if (nestsDeeper(data, MAX_EVENT_DEPTH)) return refuse("undecodable", `an event that nests too deeply: ${start}`);
+  try {
+    return ok(JSON.parse(data));
+  } catch {
+    return refuse("undecodable", `an event that is not JSON: ${start}`);
+  }
+}
 
 /** True when the text is one whole JSON object. A prefix of an object never is. */
 export function isObjectText(text: string): boolean {

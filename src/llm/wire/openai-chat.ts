@@ -6,7 +6,7 @@ import { emptyTokenCounts } from "../../protocol/builders.js";
 import type { TokenCounts } from "../../protocol/payloads.js";
 import type { ContentSegment } from "../../protocol/segment.js";
 import { type Failure, failedOutcome, failure, inBandFailure, statusOf } from "../outcome.js";
-import { asList, asRecord, asText, type JsonRecord } from "./json.js";
+import { asList, asRecord, asText, type JsonRecord, parseEvent } from "./json.js";
 import { ChatCalls } from "./openai-chat-calls.js";
 import { encodeChat } from "./openai-chat-encode.js";
 import {
@@ -82,15 +82,14 @@ class ChatDecoder implements WireDecoder {
       return;
     }
     const isError = event.event === "error";
-    let value: unknown;
-    try {
-      value = JSON.parse(data);
-    } catch {
+    const parsed = parseEvent(data);
+    if (!parsed.ok) {
       if (isError) this.#fail(inBandFailure(data));
-      else this.#fail(failure("malformed", `an event that is not JSON: ${data.slice(0, 200)}`));
+      else this.#fail(failure("malformed", parsed.message));
       this.#undecodable = !isError;
       return;
     }
+    const { value } = parsed;
     for (const chunk of Array.isArray(value) ? value : [value]) this.#chunk(asRecord(chunk) ?? {}, isError);
   }
 

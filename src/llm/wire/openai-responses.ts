@@ -5,7 +5,7 @@ import type { LLMOutcome } from "../../engine/ports.js";
 import { emptyTokenCounts } from "../../protocol/builders.js";
 import type { TokenCounts } from "../../protocol/payloads.js";
 import { type Failure, failedOutcome, failure, inBandFailure, statusOf } from "../outcome.js";
-import { asList, asRecord, asText, type JsonRecord } from "./json.js";
+import { asList, asRecord, asText, type JsonRecord, parseEvent } from "./json.js";
 import { encodeResponses } from "./openai-responses-encode.js";
 import { wholePart } from "./responses-item.js";
 import { ResponseItems } from "./responses-items.js";
@@ -89,15 +89,14 @@ class ResponsesDecoder implements WireDecoder {
       return;
     }
     const isError = event.event === "error";
-    let value: unknown;
-    try {
-      value = JSON.parse(data);
-    } catch {
+    const parsed = parseEvent(data);
+    if (!parsed.ok) {
       if (isError) this.#fail(inBandFailure(data));
-      else this.#fail(failure("malformed", `an event that is not JSON: ${data.slice(0, 200)}`));
+      else this.#fail(failure("malformed", parsed.message));
       this.#sawLast = !isError;
       return;
     }
+    const { value } = parsed;
     const record = asRecord(Array.isArray(value) ? value[0] : value) ?? {};
     if (isError || isErrorEvent(record)) this.#fail(inBandFailure(record));
     else this.#event(record, asText(record.type) || (event.event ?? ""));
