@@ -263,6 +263,25 @@ describe("what goes back verbatim", () => {
     expect(wireIds(history.slice(0, 4))).toEqual(all.slice(0, 2));
   });
 
+  test("ids of more than 40 characters become short ones, one-to-one, and the same in every Request", () => {
+    const ids = [`a${"x".repeat(200)}`, "y".repeat(41), "z".repeat(40), `b${"x".repeat(200)}`];
+    const history = ids.flatMap((id) => [call(id), output(id)]);
+    const sent = (messages: CompleteMessage[]) => {
+      const encoded = encode(messages);
+      const called = encoded.flatMap(({ tool_calls }) => ((tool_calls ?? []) as { id: string }[]).map(({ id }) => id));
+      expect(encoded.flatMap(({ tool_call_id }) => tool_call_id ?? [])).toEqual(called);
+      return called;
+    };
+    const all = sent(history);
+    expect(all[2]).toBe(ids[2]);
+    expect(new Set(all).size).toBe(ids.length);
+    for (const id of all) expect(id.length).toBeLessThanOrEqual(40);
+    expect(sent(history.slice(0, 4))).toEqual(all.slice(0, 2));
+    // The model itself may take such an id for its next call.
+    const [short] = all as [string];
+    expect(new Set(sent([...history, call(short), output(short)])).size).toBe(ids.length + 1);
+  });
+
   test("DeepSeek gets an empty reasoning_content where a turn with calls has none", () => {
     expect(encode([call("a"), output("a")], { provider: "deepseek" })[0]).toMatchObject({ reasoning_content: "" });
   });

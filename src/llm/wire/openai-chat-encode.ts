@@ -55,8 +55,8 @@ function requestBody(request: LLMRequest, model: ModelSpec, dialect: ChatDialect
 class ChatMessages {
   readonly #model: ModelSpec;
   readonly #dialect: ChatDialect;
-  readonly #shortIds = new Map<string, string>();
-  readonly #shortTaken = new Set<string>();
+  readonly #wireIds = new Map<string, string>();
+  readonly #idsTaken = new Set<string>();
   readonly #messages: JsonRecord[] = [];
 
   constructor(model: ModelSpec, dialect: ChatDialect) {
@@ -73,10 +73,7 @@ class ChatMessages {
   #turn(turn: Turn): void {
     const calls = turn.assistant.filter(isCall);
     const ids = batchCallIds(calls);
-    const wireId = (id: string): string => {
-      const own = ids.get(id) ?? id;
-      return this.#dialect.shortCallIds ? this.#shortId(own) : own;
-    };
+    const wireId = (id: string): string => this.#wireId(ids.get(id) ?? id);
     const said = this.#assistant(turn.assistant, calls, wireId);
     if (said !== undefined) this.#messages.push(said);
     for (const output of turn.outputs) {
@@ -190,17 +187,26 @@ class ChatMessages {
     return { type: "text", text: "[an image left out: this model takes none]" };
   }
 
-  /** One nine-character id for each id, the same in every Request of a context. */
-  #shortId(id: string): string {
-    const known = this.#shortIds.get(id);
+  /** One id that the server takes for each id, the same in every Request of a context. */
+  #wireId(id: string): string {
+    const known = this.#wireIds.get(id);
     if (known !== undefined) return known;
-    let short = /^[A-Za-z0-9]{9}$/.test(id) ? id : hashed(id, 0);
-    for (let salt = 1; this.#shortTaken.has(short); salt++) short = hashed(id, salt);
-    this.#shortIds.set(id, short);
-    this.#shortTaken.add(short);
-    return short;
+    const { fits, hashed } = this.#dialect.shortCallIds ? NINE_CHARS : ANY_ID;
+    let wireId = fits.test(id) ? id : hashed(id, 0);
+    for (let salt = 1; this.#idsTaken.has(wireId); salt++) wireId = hashed(id, salt);
+    this.#wireIds.set(id, wireId);
+    this.#idsTaken.add(wireId);
+    return wireId;
   }
 }
 
-const hashed = (id: string, salt: number): string =>
-  createHash("sha256").update(`${salt}:${id}`).digest("hex").slice(0, 9);
+interface IdRules {
+  fits: RegExp;
+  hashed(id: string, salt: number): string;
+}
+
+const digest = (id: string, salt: number): string => createHash("sha256").update(`${salt}:${id}`).digest("hex");
+
+const NINE_CHARS: IdRules = { fits: /^[A-Za-z0-9]{9}$/, hashed: (id, salt) => digest(id, salt).slice(0, 9) };
+/** OpenAI refuses ids of more than 40 characters; other servers make longer ones themselves and take shorter ones. */
+const ANY_ID: IdRules = { fits: /^.{0,40}$/s, hashed: (id, salt) => `call_${digest(id, salt).slice(0, 32)}` };
