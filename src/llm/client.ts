@@ -30,6 +30,9 @@ const LATE_WORD_MS = 500;
 /** The same for one whose token numbers have not come. */
 const LATE_USAGE_MS = 5000;
 
+/** The longest word for how an answer ended; the known ones have some twenty characters. */
+const MAX_FINISH_REASON = 100;
+
 const WIRES: Partial<Record<Protocol, Wire>> = {
   "anthropic-messages": anthropicMessages,
   "openai-chat": openaiChat,
@@ -74,7 +77,14 @@ async function* streamAnswer(
   const outcome = decoder.end(lost);
   const due = writer.take();
   if (due.length > 0) yield due;
-  if (outcome.error !== undefined) outcome.error.message = presentable(outcome.error.message, [model.apiKey]);
+  return shown(outcome, model);
+}
+
+/** The outcome without secrets: the provider's words in it are stored and shown. */
+function shown(outcome: LLMOutcome, { apiKey }: ModelSpec): LLMOutcome {
+  const { error, finishReason } = outcome;
+  if (error !== undefined) error.message = presentable(error.message, [apiKey]);
+  if (finishReason !== undefined) outcome.finishReason = presentable(finishReason, [apiKey], MAX_FINISH_REASON);
   return outcome;
 }
 

@@ -88,7 +88,7 @@ export function networkFailure(cause: unknown): Failure {
  * A provider's words as they may be shown: without secrets, and cut to what a person reads.
  * Secrets shorter than four characters would make holes in ordinary words.
  */
-export function presentable(text: string, secrets: readonly (string | undefined)[]): string {
+export function presentable(text: string, secrets: readonly (string | undefined)[], longest = MAX_MESSAGE): string {
   let clean = text;
   for (const secret of secrets) {
     if (secret === undefined || secret.length < 4) continue;
@@ -98,7 +98,7 @@ export function presentable(text: string, secrets: readonly (string | undefined)
       if (clean.endsWith(secret.slice(0, kept))) clean = `${clean.slice(0, -kept)}***`;
     }
   }
-  return clean.length <= MAX_MESSAGE ? clean : `${clean.slice(0, MAX_MESSAGE)}…`;
+  return clean.length <= longest ? clean : `${clean.slice(0, longest)}…`;
 }
 
 // --- what the error says -------------------------------------------------------------------------------------------
