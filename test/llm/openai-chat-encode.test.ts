@@ -344,6 +344,35 @@ describe("any context", () => {
   });
 });
 
+test("F4: no two calls of a turn share an id, also where a Trace holds a call twice", () => {
+  const ids = (messages: CompleteMessage[]) =>
+    encode(messages).flatMap(({ tool_calls, tool_call_id }) =>
+      tool_calls === undefined ? (tool_call_id ?? []) : (tool_calls as Json[]).map(({ id }) => id),
+    );
+  expect(ids([userText(AT, "go"), call("a"), call("b"), call("a"), output("a"), output("a"), output("b")])).toEqual([
+    ...["a", "b", "a_2"],
+    ...["a", "b", "a_2"],
+  ]);
+  const own = (provider_call_id: string) => ({ provider_call_id, from: FROM });
+  const crossed = [call("x", "{}", own("y")), call("y"), call("z", "{}", own("x"))];
+  expect(ids([userText(AT, "go"), ...crossed])).toEqual(["x", "y", "z", "x", "y", "z"]);
+});
+
+test("F7: half a surrogate pair that arguments hide behind an escape does not go out, and nothing else of them changes", () => {
+  for (const [args, sent] of [
+    ['{"cmd":"echo \\ud800 hi", "n": 12345678901234567890}', '{"cmd":"echo \\ufffd hi", "n": 12345678901234567890}'],
+    [
+      '{"\\uDC00":"\\uD83D\\ude42 \\n\\u0041\\ud83d\\ud83d\\ude42"}',
+      '{"\\ufffd":"\\uD83D\\ude42 \\n\\u0041\\ufffd\\ud83d\\ude42"}',
+    ],
+    ['{"path":"c:\\\\ud800"}', '{"path":"c:\\\\ud800"}'],
+    ['{"x":"\ud800', '{"unparsed_arguments":"{\\"x\\":\\"\ufffd"}'],
+  ] as const) {
+    const [, said] = encode([userText(AT, "go"), call("a", args), output("a")]);
+    expect(said).toMatchObject({ tool_calls: [{ function: { arguments: sent } }] });
+  }
+});
+
 test("a name or a text that strict servers refuse goes out in a form that they take", () => {
   for (const name of ["functions.exec_command", "two\nlines", "", "n".repeat(10_000)]) {
     const messages = [

@@ -54,10 +54,17 @@ export const isBlank = (text: string): boolean => text.trim() === "";
  */
 export function safeArguments(args: string): string {
   if (isBlank(args)) return "{}";
-  return !nestsDeeper(args, MAX_ARGUMENT_DEPTH) && isObjectText(args)
-    ? args
-    : JSON.stringify({ unparsed_arguments: args });
+  const isLawful = !nestsDeeper(args, MAX_ARGUMENT_DEPTH) && isObjectText(args);
+  if (!isLawful) return jsonBody({ unparsed_arguments: args });
+  // An escape hides a lone surrogate from the body's own repair, not from the server that parses these.
+  return HALF_ESCAPED.test(args) ? args.replace(ESCAPES, repaired) : args;
 }
+
+const HALF_ESCAPED = /\\u[dD][89a-fA-F]/;
+/** Every escape from left to right, a pair as one, so that an escaped backslash in front of a `u` begins none. */
+const ESCAPES = /\\u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|\\u[\da-fA-F]{4}|\\./g;
+
+const repaired = (escaped: string): string => (/^\\u[dD][89a-fA-F]..$/.test(escaped) ? "\\ufffd" : escaped);
 
 /** JSON for a request body. A lone surrogate, which UTF-8 has no bytes for and strict servers refuse, becomes U+FFFD. */
 export function jsonBody(value: unknown): string {

@@ -1,7 +1,8 @@
 // The outgoing pass, pure: a history, whatever it looks like, becomes turns that every protocol can spell. All encoders
 // go through it, and what it says of the turns they may rely on:
 // - what the assistant said, then the outputs of its calls in call order, one for each, then what the user said;
-// - no output without its call, no call without an output, no call that was cut off before it could be answered;
+// - no output without its call, no call without an output, no call that was cut off before it could be answered, no id
+//   of two calls of one turn;
 // - `fidelity` is there only where the model that is asked made it, by the protocol that it is asked by.
 //
 // What is left to an encoder needs its protocol's spelling: the alphabet and the scope of ids and names; what it has no
@@ -69,16 +70,31 @@ function pair(turn: Turn): void {
   turn.assistant = turn.assistant.filter(
     (said) => said.type !== "tool_call" || said.stop_reason === undefined || outputs.has(said.tool_call_id),
   );
-  turn.outputs = turn.assistant.filter(isCall).map(
-    ({ tool_call_id }) =>
-      outputs.get(tool_call_id) ?? {
-        type: "tool_call_output",
-        role: "user",
-        output: "[no output was recorded for this call]",
-        tool_call_id,
-        stop_reason: "failed",
-      },
-  );
+  const answered = turn.assistant.filter(isCall).map(({ tool_call_id }) => outputs.get(tool_call_id));
+  turn.assistant = withOwnIds(turn.assistant);
+  turn.outputs = turn.assistant.filter(isCall).map(({ tool_call_id }, n) => ({
+    ...(answered[n] ?? {
+      type: "tool_call_output",
+      role: "user",
+      output: "[no output was recorded for this call]",
+      stop_reason: "failed",
+    }),
+    tool_call_id,
+  }));
+}
+
+/** An imported Trace may hold a call twice. It keeps both, for each may carry a signature, and the one output of both. */
+function withOwnIds(said: readonly AssistantPayload[]): AssistantPayload[] {
+  const taken = new Set(said.filter(isCall).map(({ tool_call_id }) => tool_call_id));
+  const seen = new Set<string>();
+  return said.map((payload) => {
+    if (!isCall(payload)) return payload;
+    let id = payload.tool_call_id;
+    if (seen.has(id)) for (let n = 2; taken.has(id); n++) id = `${payload.tool_call_id}_${n}`;
+    taken.add(id);
+    seen.add(id);
+    return { ...payload, tool_call_id: id };
+  });
 }
 
 export const isCall = (payload: AssistantPayload): payload is ToolCallPayload => payload.type === "tool_call";
@@ -90,7 +106,10 @@ export function batchCallIds(calls: readonly ToolCallPayload[]): Map<string, str
     return typeof id === "string" && id !== "" ? id : call.tool_call_id;
   };
   const seen = new Map<string, number>();
-  for (const call of calls) seen.set(own(call), (seen.get(own(call)) ?? 0) + 1);
+  // Ours count as well: what replaces a repeated id must be free itself.
+  for (const call of calls) {
+    for (const id of new Set([own(call), call.tool_call_id])) seen.set(id, (seen.get(id) ?? 0) + 1);
+  }
   return new Map(
     calls.map((call) => {
       const isRepeated = (seen.get(own(call)) ?? 0) > 1;
