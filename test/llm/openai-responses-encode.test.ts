@@ -196,6 +196,8 @@ describe("input", () => {
   test("half a surrogate pair does not go out, a whole one does", () => {
     const { body } = encodeResponses(llmRequest({ messages: [userText(AT, "a\ud83db 🙂")] }), spec());
     expect(body).toContain('"a\ufffdb 🙂"');
+    const [, sent] = encode([userText(AT, "go"), call("a", '{"cmd":"echo \\ud800 \\ud83d\\ude42"}'), output("a")]);
+    expect(sent?.arguments).toBe('{"cmd":"echo \\ufffd \\ud83d\\ude42"}');
   });
 });
 
@@ -283,4 +285,24 @@ describe("what goes back verbatim", () => {
     expect(ids.slice(0, 4)).toEqual(["call_1", "b", "0 0", "d"]);
     expect(new Set(ids).size).toBe(6);
   });
+});
+
+test("F5: of what a provider put among its hosted items only what needs no output goes back, and no orphan output", () => {
+  const hosted = { type: "web_search_call", id: "ws_1", status: "completed" };
+  const refused = [
+    { type: "function_call_output", call_id: "c1", output: "x" },
+    { type: "custom_tool_call", call_id: "c2", name: "f", input: "" },
+    { type: "custom_tool_call_output", call_id: "c2", output: "x" },
+    { type: "local_shell_call", call_id: "c3", action: {} },
+    { type: "computer_call", call_id: "c4", action: {} },
+    { type: "mcp_approval_request", id: "m1" },
+    { type: "function_call", call_id: "c5", name: "f", arguments: "{}" },
+    { type: "" },
+    null,
+  ];
+  const answer = assistantText(AT, "so", { fidelity: { before: [...refused, hosted], from } });
+  expect(encode([userText(AT, "go"), answer])).toEqual([user("go"), hosted, said("so")]);
+  // Reasoning is refused without the item that it led to.
+  const led = assistantText(AT, "so", { fidelity: { before: refused.slice(1, 2), from } });
+  expect(encode([userText(AT, "go"), hidden(1), led])).toEqual([user("go"), said("so")]);
 });

@@ -34,9 +34,20 @@ export function reasoningItem(fidelity: Fidelity | undefined, signed: boolean): 
   return { type: "reasoning", summary: [], ...Object.fromEntries(members) };
 }
 
-/** The hosted tools' items that go back right before this message's own. */
-export function itemsBefore(fidelity: Fidelity | undefined): JsonRecord[] {
-  return asList(fidelity?.before)
-    .map((item) => asRecord(item))
-    .filter((item) => item !== undefined && asText(item.type) !== "") as JsonRecord[];
+/**
+ * Calls that the client has to run, or a person to allow: without an output they are refused, and we have none. The
+ * first three have messages of their own in the context.
+ */
+const NOT_HOSTED = new Set([
+  ...["message", "reasoning", "function_call", "item_reference", "custom_tool_call", "local_shell_call", "shell_call"],
+  ...["apply_patch_call", "computer_call", "tool_search_call", "mcp_approval_request", "mcp_approval_response"],
+]);
+
+/** The hosted tools' items that go back right before this message's own; undefined where one may not go back. */
+export function itemsBefore(fidelity: Fidelity | undefined): (JsonRecord | undefined)[] {
+  return asList(fidelity?.before).map((value) => {
+    const item = asRecord(value);
+    const type = asText(item?.type);
+    return type === "" || NOT_HOSTED.has(type) || type.endsWith("_output") ? undefined : item;
+  });
 }
