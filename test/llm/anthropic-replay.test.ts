@@ -115,6 +115,24 @@ describe("what goes back verbatim", () => {
     ]);
   });
 
+  test("F5: a mark on another's block is not sent, so that four stay four", () => {
+    const marked = {
+      type: "crystal",
+      cache_control: { type: "ephemeral" },
+      content: [{ cache_control: {}, x: 1 }, "y"],
+    };
+    const messages = [go, following(marked), go, following(marked), go];
+    const { messages: sent } = bodyOf(messages, {}, { tools: [{ name: "f", description: "" }] });
+    expect(sent[1]?.content).toEqual([{ type: "crystal", content: [{ x: 1 }, "y"] }, text("so")]);
+  });
+
+  test("blocks that an assistant may not send are left out, and so is what is no block", () => {
+    const kinds = ["tool_result", "image", "document", "tool_use", "thinking"].map((type) => ({ type, id: "x" }));
+    expect(encode([go, following(...kinds, text("kept")), go])[1]?.content).toEqual([text("kept"), text("so")]);
+    const foreign = { blocks_before: [1, null, {}, { type: "text", text: "" }] };
+    expect(encode([go, assistantText(AT, "so", { fidelity: foreign }), go])[1]?.content).toEqual([text("so")]);
+  });
+
   test("half a pair is dropped, whichever half", () => {
     expect(encode([go, following(search), go])[1]?.content).toEqual([text("so")]);
     expect(encode([go, following(found), go])[1]?.content).toEqual([text("so")]);

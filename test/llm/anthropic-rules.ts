@@ -58,7 +58,8 @@ function blockRules(block: Block, role: string): string[] {
     if (!holds) broken.push(name);
   };
   const users = ["text", "image", "document", "tool_result"];
-  rule(role === "assistant" ? block.type !== "image" : users.includes(block.type), `a ${block.type} of ${role}`);
+  const isUsersOnly = users.includes(block.type) && block.type !== "text";
+  rule(role === "assistant" ? !isUsersOnly : users.includes(block.type), `a ${block.type} of ${role}`);
   if (block.type === "text") rule(!isBlank(block.text), "no empty text");
   if (isThinking(block)) rule(!("cache_control" in block), "no mark on thinking");
   if (block.type === "thinking") rule(!isBlank(block.signature), "thinking is signed");

@@ -20,10 +20,34 @@ export function assistantBlocks(
 ): JsonRecord[] {
   return said.flatMap((payload) => {
     const { fidelity } = payload;
-    const before = asList(fidelity?.blocks_before).filter((block) => asRecord(block) !== undefined) as JsonRecord[];
+    const before = asList(fidelity?.blocks_before).flatMap(opaqueBlock);
     const own = blockOf(payload, fidelity, nextId, options);
     return own === undefined ? before : [...before, own];
   });
+}
+
+/** Kinds that only a user may send, and those that have messages of their own in the context. */
+const NOT_OPAQUE = new Set([
+  ...["tool_result", "image", "document", "search_result", "container_upload"],
+  ...["tool_use", "thinking", "redacted_thinking"],
+]);
+
+/** A block that only its provider understands, as it may go back in an assistant's message: at most one of them. */
+function opaqueBlock(value: unknown): JsonRecord[] {
+  const block = asRecord(value);
+  const type = asText(block?.type);
+  if (block === undefined || type === "" || NOT_OPAQUE.has(type)) return [];
+  if (type === "text" && isBlank(asText(block.text))) return [];
+  return [withoutMark(block)];
+}
+
+/** Cache marks are ours to set, for only four may stand in a Request. */
+function withoutMark({ cache_control: _mark, ...block }: JsonRecord): JsonRecord {
+  if (!Array.isArray(block.content)) return block;
+  return {
+    ...block,
+    content: block.content.map((inner) => (asRecord(inner) === undefined ? inner : withoutMark(inner))),
+  };
 }
 
 function blockOf(
