@@ -30,6 +30,11 @@ const LATE_WORD_MS = 500;
 /** The same for one whose token numbers have not come. */
 const LATE_USAGE_MS = 5000;
 
+/** The longest answer, in characters of its segments: as long as the longest event. */
+const MAX_ANSWER_CHARS = 32 * 1024 * 1024;
+/** The same as it comes, in characters of its events: what frames a fragment is often longer than the fragment. */
+const MAX_ANSWER_DATA = 4 * MAX_ANSWER_CHARS;
+
 /** The longest word for how an answer ended; the known ones have some twenty characters. */
 const MAX_FINISH_REASON = 100;
 
@@ -98,16 +103,22 @@ async function* decode(
   const { clock, requestTimeoutMs: silenceMs } = deps;
   const grace = new Grace(clock);
   const signal = AbortSignal.any([request.signal, grace.over]);
+  let data = 0;
   const answer = readEvents(call, { clock, signal, silenceMs });
   try {
     for (;;) {
       const read = await answer.next();
       if (request.signal.aborted) return undefined;
       if (read.done === true) return read.value;
-      for (const event of read.value) decoder.push(event);
+      for (const event of read.value) {
+        decoder.push(event);
+        data += event.data.length;
+      }
       const due = writer.take();
       if (due.length > 0) yield due;
       if (decoder.done) return undefined;
+      if (writer.chars > MAX_ANSWER_CHARS) return tooLong(MAX_ANSWER_CHARS, "");
+      if (data > MAX_ANSWER_DATA) return tooLong(MAX_ANSWER_DATA, " of events");
       grace.look(decoder);
     }
   } finally {
@@ -115,6 +126,9 @@ async function* decode(
     await answer.return(undefined);
   }
 }
+
+const tooLong = (limit: number, what: string): Failure =>
+  failure("malformed", `the answer is longer than ${limit} characters${what}`);
 
 /**
  * The end of the wait for a body's end, once the answer itself has ended. Only what an event says moves it: comments and

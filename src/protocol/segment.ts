@@ -50,7 +50,7 @@ class Segment implements ToolCallSegment {
 
   constructor(
     readonly kind: Kind,
-    readonly pump: () => void,
+    readonly pump: (added?: number) => void,
   ) {}
 
   identify(name: string, toolCallId: string): void {
@@ -66,7 +66,7 @@ class Segment implements ToolCallSegment {
     if (delta === "") return;
     this.content += delta;
     this.waiting += delta;
-    this.pump();
+    this.pump(delta.length);
   }
 
   setFidelity(fidelity: Fidelity): void {
@@ -87,6 +87,7 @@ export class SegmentWriter {
   /** Segments not yet closed on the stream, in order of their opening; the first is the one on the stream. */
   #segments: Segment[] = [];
   #due: OmniMessage[] = [];
+  #chars = 0;
 
   /** @param now gives timestamps, ISO 8601 UTC with milliseconds. */
   constructor(now: () => string) {
@@ -122,6 +123,11 @@ export class SegmentWriter {
     return this.#segments.reduce((count, segment) => count + (segment.ended ? 0 : 1), 0);
   }
 
+  /** The characters of all segments so far, also of those that wait. */
+  get chars(): number {
+    return this.#chars;
+  }
+
   /** The messages that became due since the last call, in stream order. */
   take(): OmniMessage[] {
     const due = this.#due;
@@ -130,7 +136,10 @@ export class SegmentWriter {
   }
 
   #open(kind: Kind): Segment {
-    const segment = new Segment(kind, () => this.#pump());
+    const segment = new Segment(kind, (added = 0) => {
+      this.#chars += added;
+      this.#pump();
+    });
     this.#segments.push(segment);
     return segment;
   }
