@@ -1,7 +1,15 @@
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
+
+// Commands run in a login shell, which reads the profile of whoever runs the tests. It shall say nothing here.
+const home = process.env.OMNID_TEST_HOME ?? mkdtempSync(join(tmpdir(), "omnid-test-home-"));
+process.env.OMNID_TEST_HOME = home;
 
 export default defineConfig({
   test: {
+    env: { HOME: home },
     globalSetup: ["test/support/build.ts"],
     include: ["test/**/*.test.ts"],
     testTimeout: 30_000,
