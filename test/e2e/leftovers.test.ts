@@ -1,9 +1,10 @@
 // What a command started is gone when the command is, however it ended.
 
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test, vi } from "vitest";
 import { atFileEnd } from "../support/at-file-end.js";
+import { allGone, isAlive, pidsIn } from "../support/processes.js";
 import { type Server, startOmnid } from "../support/server.js";
 import type { SseReader } from "../support/sse-client.js";
 import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
@@ -19,24 +20,9 @@ beforeAll(async () => {
   server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
 });
 
-/** Whether a process that a command started is still there. A zombie that nobody has reaped yet is not. */
-function isAlive(pid: number): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false; // no such process
-  }
-}
-
-/** A killed process takes its leave when the kernel next comes by; one that was not killed fails the test by its time-out. */
-async function allGone(pids: readonly number[]): Promise<void> {
-  while (pids.some(isAlive)) await new Promise((resolve) => setImmediate(resolve));
-}
-
 describe("H6 H7 H8 H9: nothing of a command survives it", () => {
   // One in the background, one that ignores SIGTERM, and the shell itself.
   const brood = "sleep 1000 & echo pid $!; (trap '' TERM; sleep 1000) & echo pid $!; echo pid $$;";
-  const pidsIn = (text: string) => [...text.matchAll(/pid (\d+)/g)].map((match) => Number(match[1]));
   const running = async (cmd: string, timeout?: number, where = server) => {
     const id = await makeSession(where, { approvalMode: "allow-all" });
     const reader = await follow(where, id);

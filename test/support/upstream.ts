@@ -54,7 +54,7 @@ export interface Upstream {
   /** Scripts for the next requests, in order. */
   script(...scripts: Script[]): void;
   /** What a request gets for which there is no script, from now on. */
-  otherwise(script: Script): void;
+  otherwise(script: Script | ((body: UpstreamRequest["body"]) => Script)): void;
   /** Scripts by what is asked, for requests whose order is not known. They come before the others. */
   by(pick: (body: UpstreamRequest["body"]) => Script | undefined): void;
   /** Resolves with the request of that number, counted from 0, once it has come. */
@@ -67,7 +67,7 @@ export const UPSTREAM_KEY = "sk-upstream-secret-0123456789";
 
 export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upstream> {
   const scripts: Script[] = [];
-  let fallback: Script | undefined;
+  let fallback: ((body: UpstreamRequest["body"]) => Script) | undefined;
   let pick: (body: UpstreamRequest["body"]) => Script | undefined = () => undefined;
   const requests: UpstreamRequest[] = [];
   const faults: string[] = [];
@@ -79,7 +79,7 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
       const body = JSON.parse(raw) as UpstreamRequest["body"];
       requests.push({ raw, headers: request.headers, body, closed });
       for (const look of waiting) look();
-      const script = pick(body) ?? scripts.shift() ?? fallback;
+      const script = pick(body) ?? scripts.shift() ?? fallback?.(body);
       if (script === undefined) faults.push(`request ${requests.length - 1} has no script: ${raw.slice(-300)}`);
       await play(script ?? { status: 400, steps: ['{"error":{"message":"the script is over"}}'] }, response);
     })();
@@ -96,7 +96,7 @@ export async function startUpstream(atEnd: AtEnd = onTestFinished): Promise<Upst
     requests,
     script: (...more) => void scripts.push(...more),
     otherwise: (script) => {
-      fallback = script;
+      fallback = typeof script === "function" ? script : () => script;
     },
     by: (chosen) => {
       pick = chosen;
