@@ -1,6 +1,6 @@
 // Many clients at one door: one wins, the others are told so, and the record shows one of everything.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
 import { atFileEnd } from "../support/at-file-end.js";
@@ -127,6 +127,40 @@ describe("approvals", () => {
     if (won[0]?.decision === "allow") expect(ran()).toBe("ran\n");
     else expect(ran).toThrow("ENOENT");
     await expectLawful(server, id, reader.messages);
+  });
+
+  test("E5: after a kill too, and with an abort and a change of the mode among them: one decision, at most one execution", async () => {
+    const first = await startOmnid();
+    const id = await makeSession(first);
+    const before = await follow(first, id);
+    await prompt(first, id, "/run echo ran >> ran");
+    const callId = await asked(before);
+    await before.untilPayload("request_end");
+    await first.stop("SIGKILL");
+    const next = await first.restart();
+    const readers = await Promise.all(times(3, () => follow(next, id)));
+    const [reader] = readers as [(typeof readers)[number]];
+    expect(await asked(reader)).toBe(callId);
+    const { taskId } = reader.serverEvents("task_state")[0];
+    const decideAs = (decision: string) => api(next, "POST", at(id, `/approvals/${callId}`), { decision });
+    const [answers, aborted, patched] = await Promise.all([
+      Promise.all(times(20, (index) => decideAs(index % 2 === 0 ? "allow" : "deny"))),
+      api(next, "POST", at(id, "/abort")),
+      api(next, "PATCH", at(id), { approvalMode: "allow-all" }),
+    ]);
+    expect([202, 204]).toContain(aborted.status);
+    expect(patched.status).toBe(200);
+    await Promise.all(readers.map((each) => each.untilEnded(taskId)));
+    for (const each of readers) expect(each.messages).toEqual(reader.messages);
+    const decisions = payloads(reader.messages, "approval_decision");
+    expect(decisions).toHaveLength(1);
+    const won = answers.filter(({ status }) => status === 204);
+    expect(won.length).toBe(decisions[0]?.decided_by === "user" ? 1 : 0);
+    expect(payloads(reader.messages, "tool_call_output")).toHaveLength(1);
+    const { workspace } = (await api(next, "GET", at(id))).body;
+    const ran = existsSync(join(workspace, "ran")) ? readFileSync(join(workspace, "ran"), "utf8") : "";
+    expect(decisions[0]?.decision === "allow" ? ["", "ran\n"] : [""]).toContain(ran);
+    await expectLawful(next, id, reader.messages, { joined: true });
   });
 
   test("E1 E2 E7 E17: who comes later is asked too, with the same time, and only the call's own id answers", async () => {
