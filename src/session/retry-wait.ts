@@ -22,9 +22,7 @@ export class RetryWait {
     const skip = new AbortController();
     this.#current = { view: { attempt, retryAt: new Date(at).toISOString(), status }, skip };
     this.#onChange();
-    const { signal: either, release } = eitherOf(signal, skip);
-    await this.#clock.sleep(Math.max(0, at - this.#clock.now()), either);
-    release();
+    await this.#clock.sleep(Math.max(0, at - this.#clock.now()), AbortSignal.any([signal, skip.signal]));
     this.#current = undefined;
     this.#onChange();
   };
@@ -35,11 +33,4 @@ export class RetryWait {
     this.#current?.skip.abort();
     return isWaiting;
   }
-}
-
-function eitherOf(signal: AbortSignal, own: AbortController): { signal: AbortSignal; release(): void } {
-  const onAbort = () => own.abort();
-  if (signal.aborted) own.abort();
-  else signal.addEventListener("abort", onAbort, { once: true });
-  return { signal: own.signal, release: () => signal.removeEventListener("abort", onAbort) };
 }

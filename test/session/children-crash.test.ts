@@ -8,15 +8,14 @@ import { isPartial, isPayload } from "../../src/protocol/guards.js";
 import { validateStream } from "../../src/protocol/validate.js";
 import type { Session } from "../../src/session/session.js";
 import type { SessionManager } from "../../src/session/session-manager.js";
-import { Dead, faultAt, hurriedClock, plainModel } from "../support/crash-world.js";
+import { DATA, type Life, lifeUntil, NEVER } from "../support/crash-life.js";
+import { hurriedClock, plainModel } from "../support/crash-world.js";
 import { type Script, type ScriptedModel, scriptedModel } from "../support/engine.js";
 import { ofChild, pointers } from "../support/family.js";
 import { expectPairedContext } from "../support/paired.js";
 import { hostOn, type ListReader, listReader, recordsOf, tempDir } from "../support/sessions.js";
-import { type Fault, MemoryFs } from "../trace/support.js";
+import type { Fault, MemoryFs } from "../trace/support.js";
 
-const DATA = "/data";
-const NEVER = -1;
 const ALL = process.env.OMNID_CRASH_ALL !== undefined;
 const never = new Promise<void>(() => {});
 
@@ -81,30 +80,9 @@ async function live(host: SessionManager, workspace: string, told: Told, dead: P
   await alive(parent.settled());
 }
 
-async function liveUntil(at: number, fault: Fault, workspace: string) {
-  const disk = new MemoryFs();
+function liveUntil(at: number, fault: Fault, workspace: string): Promise<Life<Told>> {
   const told: Told = { reader: listReader() };
-  let die: (error: Dead) => void = () => {};
-  const dead = new Promise<never>((_, reject) => {
-    die = reject;
-  });
-  dead.catch(() => {});
-  let op = "";
-  const changes = faultAt(disk, at, fault, (name) => {
-    op = name;
-    told.reader.write = () => true;
-    die(new Dead());
-  });
-  const options = { model: model(), fs: disk, dataDir: DATA, clock: hurriedClock() };
-  const host = await hostOn(options).catch(() => undefined);
-  if (host !== undefined) {
-    await live(host, workspace, told, dead).catch((error) => {
-      if (!(error instanceof Dead)) throw error;
-    });
-  }
-  const life = { disk: disk.afterKill(), told, op, changes: changes() };
-  await host?.drain(0);
-  return life;
+  return lifeUntil(at, fault, { model: model(), told, live: (host, dead) => live(host, workspace, told, dead) });
 }
 
 async function childrenOf(host: SessionManager, parentId: string): Promise<Session[]> {

@@ -12,7 +12,7 @@ import type { Session } from "../../src/session/session.js";
 import type { SessionManager } from "../../src/session/session-manager.js";
 import { counts } from "../support/engine.js";
 import { ofChild, pointers } from "../support/family.js";
-import { ended, hostOn, type ListReader, listReader } from "../support/sessions.js";
+import { ended, hostOn, type ListReader, listReader, recordsOf } from "../support/sessions.js";
 
 vi.setConfig({ testTimeout: 240_000 });
 
@@ -160,12 +160,6 @@ function acting(
     return result;
   };
   return reader;
-}
-
-async function recordsOf(session: Session): Promise<OmniMessage[]> {
-  const page = await session.history({});
-  if (!page.ok) throw new Error(page.message);
-  return page.value.records.map(({ json }) => JSON.parse(json));
 }
 
 /** Everything that its Channel has carried. */

@@ -5,7 +5,7 @@ import type { Session } from "../../src/session/session.js";
 import { diskFs, type TraceFile, type TraceFs } from "../../src/trace/trace-fs.js";
 import { textsOf } from "../support/compaction.js";
 import { kinds, type Script, scriptedModel } from "../support/engine.js";
-import { ended, hostOn, listReader, tempDir } from "../support/sessions.js";
+import { ended, hostOn, listReader, recordsOf, tempDir } from "../support/sessions.js";
 
 const SUMMARY = "[context_summary]\nAll of it.\n[/context_summary]";
 const good: Script = { steps: [{ think: "hm" }, { say: "All of it." }] };
@@ -39,11 +39,6 @@ function failingDisk(): TraceFs & { failFrom(write: number): void; mend(): void 
       left = Number.POSITIVE_INFINITY;
     },
   };
-}
-
-async function recordsOf(session: Session): Promise<OmniMessage[]> {
-  const page = await session.history({});
-  return page.ok ? page.value.records.map(({ json }) => JSON.parse(json) as OmniMessage) : [];
 }
 
 /** A Session after one answered Prompt. */

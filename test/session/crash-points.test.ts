@@ -6,8 +6,8 @@
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { validateStream } from "../../src/protocol/validate.js";
+import { DATA, type Life as LifeOf, lifeUntil, NEVER } from "../support/crash-life.js";
 import {
-  Dead,
   expectGoesOn,
   expectKept,
   expectPromises,
@@ -23,48 +23,23 @@ import {
   type Told,
 } from "../support/crash-world.js";
 import { hostOn, recordsOf, tempDir } from "../support/sessions.js";
-import { type Fault, MemoryFs } from "../trace/support.js";
+import type { Fault } from "../trace/support.js";
 
 const ALL = process.env.OMNID_CRASH_ALL !== undefined;
 const ONLY = process.env.OMNID_CRASH_AT;
-const DATA = "/data";
-const NEVER = -1;
-
-interface Life {
-  disk: MemoryFs;
-  told: Told;
-  /** The call at which it ended; empty when it lived to its end. */
-  op: string;
-  changes: number;
-}
+type Life = LifeOf<Told>;
 
 /** Lives until the change `at`, which ends the process. */
-async function liveUntil(at: number, fault: Fault, workspace: string): Promise<Life> {
-  const disk = new MemoryFs();
+function liveUntil(at: number, fault: Fault, workspace: string): Promise<Life> {
   const told = nothingTold();
-  let die: (error: Dead) => void = () => {};
-  const dead = new Promise<never>((_, reject) => {
-    die = reject;
+  return lifeUntil(at, fault, {
+    model: livelyModel(),
+    told,
+    live: async (host, dead, isDead) => {
+      await live(host, workspace, told, dead);
+      if (!isDead() && told.session !== undefined) await expectPromises(told.session, told, workspace);
+    },
   });
-  dead.catch(() => {});
-  let op = "";
-  const changes = faultAt(disk, at, fault, (name) => {
-    op = name;
-    // Nobody hears anything from here on.
-    told.reader.write = () => true;
-    die(new Dead());
-  });
-  const options = { model: livelyModel(), fs: disk, dataDir: DATA, clock: hurriedClock() };
-  const host = await hostOn(options).catch(() => undefined);
-  if (host !== undefined) {
-    await live(host, workspace, told, dead).catch((error) => {
-      if (!(error instanceof Dead)) throw error;
-    });
-    if (op === "" && told.session !== undefined) await expectPromises(told.session, told, workspace);
-  }
-  const life = { disk: disk.afterKill(), told, op, changes: changes() };
-  await host?.drain(0);
-  return life;
 }
 
 /** The next process, held to what the clients of the last one were told, then used. */

@@ -9,6 +9,7 @@ import { expect, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
 import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
 import type { Session } from "../../src/session/session.js";
+import { DATA } from "../support/crash-life.js";
 import {
   CHANGES,
   Dead,
@@ -28,7 +29,6 @@ import { type Fault, MemoryFs } from "../trace/support.js";
 
 const ALL = process.env.OMNID_CRASH_ALL !== undefined;
 const ONLY = process.env.OMNID_CRASH_AT;
-const DATA = "/data";
 
 const error = (code: "EIO" | "ENOSPC" | "EROFS", part = 0, done = false): Fault => ({
   kind: "error",

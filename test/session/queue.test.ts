@@ -2,23 +2,12 @@
 
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
-import { isPayload } from "../../src/protocol/guards.js";
-import type { OmniMessage } from "../../src/protocol/message.js";
-import { validateStream } from "../../src/protocol/validate.js";
-import type { Session } from "../../src/session/session.js";
 import { diskFs } from "../../src/trace/trace-fs.js";
+import { textsOf } from "../support/compaction.js";
 import { type Script, scriptedModel } from "../support/engine.js";
 import { manualClock } from "../support/manual-clock.js";
-import { ended, type HostOptions, hostOn, listReader, tempDir } from "../support/sessions.js";
+import { ended, type HostOptions, hostOn, lawfulRecordsOf, listReader, made, tempDir } from "../support/sessions.js";
 import { gate } from "../support/upstream.js";
-
-async function value<T>(
-  result: Promise<{ ok: true; value: T } | { ok: false; code: string; message: string }>,
-): Promise<T> {
-  const settled = await result;
-  if (!settled.ok) throw new Error(`${settled.code}: ${settled.message}`);
-  return settled.value;
-}
 
 const codeOf = async (result: Promise<{ ok: boolean; code?: string }>) => (await result).code;
 
@@ -26,7 +15,7 @@ async function staged(scripts: Script[], options: Partial<HostOptions> = {}) {
   const model = scriptedModel(scripts);
   const dataDir = tempDir();
   const host = await hostOn({ model, dataDir, ...options });
-  const session = await value(host.create({ approvalMode: "allow-all" }, null));
+  const session = await made(host.create({ approvalMode: "allow-all" }, null));
   const reader = listReader();
   session.follow(reader, {});
   const endOf = (taskId: string) =>
@@ -34,15 +23,7 @@ async function staged(scripts: Script[], options: Partial<HostOptions> = {}) {
   return { model, host, session, reader, endOf, dataDir };
 }
 
-async function recordsOf(session: Session): Promise<OmniMessage[]> {
-  const page = await value(session.history({}));
-  const records = page.records.map(({ json }) => JSON.parse(json) as OmniMessage);
-  expect(validateStream(records, { mode: "trace" })).toEqual([]);
-  return records;
-}
-
-const texts = (request: LLMRequest | undefined) =>
-  (request?.messages ?? []).flatMap((message) => (isPayload(message, "text") ? [message.payload.text] : []));
+const texts = (request: LLMRequest | undefined) => textsOf(request?.messages ?? []);
 
 test("Tasks that wait run one after the other in their order, and each says how it stands", async () => {
   const rest = gate();
@@ -51,9 +32,9 @@ test("Tasks that wait run one after the other in their order, and each says how 
     { steps: [{ say: "2" }] },
     { steps: [{ say: "3" }] },
   ]);
-  const first = await value(session.submit("a", {}));
-  const second = await value(session.submit("b", { whenBusy: "queue" }));
-  const third = await value(session.submit("c", { whenBusy: "queue" }));
+  const first = await made(session.submit("a", {}));
+  const second = await made(session.submit("b", { whenBusy: "queue" }));
+  const third = await made(session.submit("c", { whenBusy: "queue" }));
   expect([first.queued, second.queued, third.queued]).toEqual([0, 1, 2]);
   expect(session.view().queued).toBe(2);
   expect(session.queue().map(({ itemId, kind, input }) => [itemId, kind, input])).toEqual([
@@ -68,7 +49,7 @@ test("Tasks that wait run one after the other in their order, and each says how 
   expect(session.task(second.taskId)).toMatchObject({ state: "ended", status: "completed" });
   const states = reader.events.filter(({ data }) => data.type === "task_state").map(({ data }) => data.queued);
   expect(states.slice(-1)).toEqual([0]);
-  await recordsOf(session);
+  await lawfulRecordsOf(session);
 });
 
 test("D8: steering is delivered with the next Request of the same Task, under its id, and Trace-only", async () => {
@@ -77,15 +58,15 @@ test("D8: steering is delivered with the next Request of the same Task, under it
     { steps: [{ wait: rest.opened }, { say: "one" }] },
     { steps: [{ say: "two" }] },
   ]);
-  const { taskId } = await value(session.submit("a", {}));
-  const { steerId } = await value(session.steer("look left"));
+  const { taskId } = await made(session.submit("a", {}));
+  const { steerId } = await made(session.steer("look left"));
   expect(session.queue()).toMatchObject([{ itemId: steerId, kind: "steer", input: "look left" }]);
   expect(session.view().queued).toBe(0);
   rest.open();
   await endOf(taskId);
   expect(texts(model.requests[1])).toEqual(["a", "one", "look left"]);
   expect(session.queue()).toEqual([]);
-  const delivered = (await recordsOf(session)).filter((record) => "steer_id" in record.payload);
+  const delivered = (await lawfulRecordsOf(session)).filter((record) => "steer_id" in record.payload);
   expect(delivered.map(({ payload }) => payload)).toMatchObject([{ text: "look left", steer_id: steerId }]);
   expect(reader.messages.some((message) => "steer_id" in message.payload)).toBe(false);
   expect(await codeOf(session.steer("late"))).toBe("not_running");
@@ -98,8 +79,8 @@ test("steering of parts reaches the model as parts, each under the id", async ()
     { steps: [{ wait: rest.opened }, { say: "done" }] },
     { steps: [{ say: "x" }] },
   ]);
-  const { taskId } = await value(session.submit("a", {}));
-  const { steerId } = await value(
+  const { taskId } = await made(session.submit("a", {}));
+  const { steerId } = await made(
     session.steer([
       { type: "text", text: "see" },
       { type: "file", fileName: "a.txt", dataUrl: "data:text/plain;base64,aGk=" },
@@ -124,15 +105,15 @@ test("D6: after an abort steering stays in the list, is never fired by a later T
     { steps: [{ say: "half" }, { wait: never.opened }] },
     { steps: [{ say: "whole" }] },
   ]);
-  const first = await value(session.submit("a", {}));
-  const { steerId } = await value(session.steer("left over"));
-  expect(await value(session.abort({}))).toBe(true);
+  const first = await made(session.submit("a", {}));
+  const { steerId } = await made(session.steer("left over"));
+  expect(await made(session.abort({}))).toBe(true);
   await endOf(first.taskId);
   expect(session.queue()).toMatchObject([{ itemId: steerId }]);
-  const second = await value(session.submit("b", {}));
+  const second = await made(session.submit("b", {}));
   await endOf(second.taskId);
   expect(texts(model.requests[1]).join()).not.toContain("left over");
-  expect(await value(session.recall(steerId))).toMatchObject({ itemId: steerId, kind: "steer", input: "left over" });
+  expect(await made(session.recall(steerId))).toMatchObject({ itemId: steerId, kind: "steer", input: "left over" });
   expect(session.queue()).toEqual([]);
 });
 
@@ -143,20 +124,20 @@ test("an abort ends the running Task only; with clearQueue what waits is over to
     { steps: [{ wait: never.opened }] },
     { steps: [{ say: "never asked" }] },
   ]);
-  const first = await value(session.submit("a", {}));
-  const second = await value(session.submit("b", { whenBusy: "queue" }));
-  const third = await value(session.submit("c", { whenBusy: "queue" }));
-  await value(session.abort({}));
+  const first = await made(session.submit("a", {}));
+  const second = await made(session.submit("b", { whenBusy: "queue" }));
+  const third = await made(session.submit("c", { whenBusy: "queue" }));
+  await made(session.abort({}));
   await endOf(first.taskId);
   expect(session.task(third.taskId)?.state).toBe("queued");
   await reader.until(({ data }) => data.type === "task_state" && data.taskId === second.taskId);
-  await value(session.steer("into the second"));
-  await value(session.abort({ clearQueue: true }));
+  await made(session.steer("into the second"));
+  await made(session.abort({ clearQueue: true }));
   await Promise.all([endOf(second.taskId), endOf(third.taskId)]);
   expect(session.queue()).toEqual([]);
   expect(session.task(third.taskId)).toMatchObject({ state: "ended", status: "aborted" });
   expect(session.task(third.taskId)?.startedAt).toBeUndefined();
-  expect(await value(session.abort({ clearQueue: true }))).toBe(false);
+  expect(await made(session.abort({ clearQueue: true }))).toBe(false);
 });
 
 test("interrupt aborts what runs and goes ahead of what waits", async () => {
@@ -166,9 +147,9 @@ test("interrupt aborts what runs and goes ahead of what waits", async () => {
     { steps: [{ say: "urgent" }] },
     { steps: [{ say: "later" }] },
   ]);
-  const first = await value(session.submit("a", {}));
-  const later = await value(session.submit("later", { whenBusy: "queue" }));
-  const urgent = await value(session.submit("urgent", { whenBusy: "interrupt" }));
+  const first = await made(session.submit("a", {}));
+  const later = await made(session.submit("later", { whenBusy: "queue" }));
+  const urgent = await made(session.submit("urgent", { whenBusy: "interrupt" }));
   expect(urgent.queued).toBe(2);
   await endOf(later.taskId);
   expect(session.task(first.taskId)?.status).toBe("aborted");
@@ -179,7 +160,7 @@ test("interrupt aborts what runs and goes ahead of what waits", async () => {
 test("whenBusy of an idle Session starts a Task, whatever it says", async () => {
   const { session, endOf } = await staged([1, 2, 3].map(() => ({ steps: [{ say: "x" }] })));
   for (const whenBusy of ["queue", "steer", "interrupt"] as const) {
-    const assigned = await value(session.submit("a", { whenBusy }));
+    const assigned = await made(session.submit("a", { whenBusy }));
     expect(assigned).toEqual({ taskId: assigned.taskId, queued: 0 });
     await endOf(assigned.taskId);
   }
@@ -188,9 +169,9 @@ test("whenBusy of an idle Session starts a Task, whatever it says", async () => 
 test("D4 D9: whenBusy steer at any step of a Task's end becomes steering of it or a Task of its own, and is always answered to", async () => {
   for (let ticks = 0; ticks < 60; ticks++) {
     const { session, model } = await staged([{ steps: [{ say: "1" }] }, { steps: [{ say: "2" }] }]);
-    await value(session.submit("a", {}));
+    await made(session.submit("a", {}));
     for (let tick = 0; tick < ticks; tick++) await (tick % 7 === 0 ? new Promise(setImmediate) : Promise.resolve());
-    const said = await value(session.submit("b", { whenBusy: "steer" }));
+    const said = await made(session.submit("b", { whenBusy: "steer" }));
     const reader = listReader();
     session.follow(reader, {});
     while (session.view().state !== "idle" || session.view().queued > 0) await new Promise(setImmediate);
@@ -210,9 +191,9 @@ test("a Task that is taken back while it is about to start either runs or was ta
       { steps: [{ say: "2" }] },
       { steps: [{ say: "3" }] },
     ]);
-    const first = await value(session.submit("a", {}));
-    const second = await value(session.submit("b", { whenBusy: "queue" }));
-    await value(session.abort({}));
+    const first = await made(session.submit("a", {}));
+    const second = await made(session.submit("b", { whenBusy: "queue" }));
+    await made(session.abort({}));
     await endOf(first.taskId);
     for (let tick = 0; tick < ticks; tick++) await (tick % 5 === 0 ? new Promise(setImmediate) : Promise.resolve());
     const recalled = await session.recall(second.taskId);
@@ -232,31 +213,31 @@ test("the process's cap on Tasks holds up what waits, and lets it go on when a p
     [{ steps: [{ wait: rest.opened }, { say: "done" }] }, { steps: [{ say: "x" }] }, { steps: [{ say: "x" }] }],
     { process: { maxTasks: 1 } },
   );
-  const other = await value(host.create({ approvalMode: "allow-all" }, null));
-  const first = await value(session.submit("a", {}));
-  const waiting = await value(session.submit("b", { whenBusy: "queue" }));
+  const other = await made(host.create({ approvalMode: "allow-all" }, null));
+  const first = await made(session.submit("a", {}));
+  const waiting = await made(session.submit("b", { whenBusy: "queue" }));
   expect(await codeOf(other.submit("c", {}))).toBe("too_many_tasks");
   rest.open();
   await endOf(first.taskId);
   await endOf(waiting.taskId);
-  await value(other.submit("c", {}));
+  await made(other.submit("c", {}));
   await other.settled();
 });
 
 test("what waits has a bound, by number and by size", async () => {
   const never = gate();
   const { session } = await staged([{ steps: [{ wait: never.opened }] }]);
-  await value(session.submit("a", {}));
+  await made(session.submit("a", {}));
   const file = (size: number) => [
     { type: "file" as const, fileName: "a", dataUrl: `data:text/plain;base64,${"QUJD".repeat(size / 4)}` },
   ];
-  await value(session.submit(file(20_000_000), { whenBusy: "queue" }));
+  await made(session.submit(file(20_000_000), { whenBusy: "queue" }));
   expect(await codeOf(session.submit(file(20_000_000), { whenBusy: "queue" }))).toBe("too_many_queued");
   expect(await codeOf(session.steer(file(20_000_000)))).toBe("too_many_queued");
-  for (const item of session.queue()) await value(session.recall(item.itemId));
+  for (const item of session.queue()) await made(session.recall(item.itemId));
   const many = await Promise.all(Array.from({ length: 300 }, (_, n) => session.submit(`${n}`, { whenBusy: "queue" })));
   expect(many.filter(({ ok }) => ok).length).toBe(256);
-  await value(session.abort({ clearQueue: true }));
+  await made(session.abort({ clearQueue: true }));
   await session.settled();
 });
 
@@ -281,8 +262,8 @@ test("a full disk: what cannot be recorded is refused and not done, and what wai
       clock,
     },
   );
-  const first = await value(session.submit("a", {}));
-  const waiting = await value(session.submit("b", { whenBusy: "queue" }));
+  const first = await made(session.submit("a", {}));
+  const waiting = await made(session.submit("b", { whenBusy: "queue" }));
   full = true;
   expect(await codeOf(session.submit("c", { whenBusy: "queue" }))).toBe("storage_failed");
   expect(await codeOf(session.steer("c"))).toBe("storage_failed");
@@ -303,7 +284,7 @@ test("a full disk: what cannot be recorded is refused and not done, and what wai
 test("D12: what a Session is given while it is being deleted is refused as not found, and nothing of it starts", async () => {
   const never = gate();
   const { host, session, model } = await staged([{ steps: [{ say: "half" }, { wait: never.opened }] }]);
-  await value(session.submit("a", {}));
+  await made(session.submit("a", {}));
   const queued = session.submit("b", { whenBusy: "queue" });
   const interrupting = session.submit("c", { whenBusy: "interrupt" });
   const steered = session.steer("d");

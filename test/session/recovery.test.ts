@@ -7,21 +7,13 @@ import type { LLMRequest } from "../../src/engine/ports.js";
 import { userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
-import { validateStream } from "../../src/protocol/validate.js";
 import type { Session } from "../../src/session/session.js";
 import type { SessionManager } from "../../src/session/session-manager.js";
+import { textsOf } from "../support/compaction.js";
 import { type Script, scriptedModel } from "../support/engine.js";
 import { manualClock } from "../support/manual-clock.js";
-import { ended, hostOn, listReader, tempDir } from "../support/sessions.js";
+import { ended, hostOn, lawfulRecordsOf, listReader, made, tempDir } from "../support/sessions.js";
 import { gate } from "../support/upstream.js";
-
-async function value<T>(
-  result: Promise<{ ok: true; value: T } | { ok: false; code: string; message: string }>,
-): Promise<T> {
-  const settled = await result;
-  if (!settled.ok) throw new Error(`${settled.code}: ${settled.message}`);
-  return settled.value;
-}
 
 /** The folder as a kill would leave it now: a copy, so that the old process goes on in its own. */
 function killed(dataDir: string): string {
@@ -36,17 +28,9 @@ async function found(host: SessionManager, id: string): Promise<Session> {
   return session;
 }
 
-async function recordsOf(session: Session, running = false): Promise<OmniMessage[]> {
-  const page = await value(session.history({}));
-  const records = page.records.map(({ json }) => JSON.parse(json) as OmniMessage);
-  expect(validateStream(records, { mode: "trace", running })).toEqual([]);
-  return records;
-}
-
 const types = (records: readonly OmniMessage[]) =>
   records.map(({ payload }) => ("type" in payload ? payload.type : "session_meta"));
-const texts = (request: LLMRequest | undefined) =>
-  (request?.messages ?? []).flatMap((message) => (isPayload(message, "text") ? [message.payload.text] : []));
+const texts = (request: LLMRequest | undefined) => textsOf(request?.messages ?? []);
 const outputs = (request: LLMRequest | undefined) =>
   (request?.messages ?? []).flatMap((m) => (isPayload(m, "tool_call_output") ? [m.payload.output] : []));
 
@@ -62,10 +46,10 @@ async function waiting(scripts: Script[] = [ASKS], process: object = {}) {
   const dataDir = tempDir();
   const clock = manualClock();
   const host = await hostOn({ model: scriptedModel(scripts), dataDir, clock, process });
-  const session = await value(host.create({}, null));
+  const session = await made(host.create({}, null));
   const reader = listReader();
   session.follow(reader, {});
-  const { taskId } = await value(session.submit("go", {}));
+  const { taskId } = await made(session.submit("go", {}));
   await reader.until(({ data }) => data.type === "approval_request");
   await reader.until(({ data }) => (data.payload as { type?: string })?.type === "request_end");
   return { dataDir, clock, host, session, reader, taskId };
@@ -83,25 +67,25 @@ test("E1 E11 E17: a Task that waits for a person waits on after a kill: same Tas
   expect(again.view()).toMatchObject({ state: "running", pendingApprovals: 1 });
   expect(again.task(taskId)).toMatchObject({ taskId, state: "running" });
   expect(again.approvals()).toEqual([open]);
-  const before = await recordsOf(again, true);
+  const before = await lawfulRecordsOf(again, true);
   expect(types(before).at(-1)).toBe("request_end");
 
   const reader = listReader();
   again.follow(reader, {});
   expect(reader.events.map(({ data }) => data.type)).toEqual(["task_state", "approval_request"]);
   expect(await again.decide("call-2", { decision: "allow" })).toMatchObject({ code: "approval_not_found" });
-  await value(again.decide("call-1", { decision: "allow" }));
+  await made(again.decide("call-1", { decision: "allow" }));
   await reader.until(({ data }) => data.type === "approval_request" && JSON.stringify(data).includes("call-2"));
-  await value(again.decide("call-2", { decision: "deny", reason: "no" }));
+  await made(again.decide("call-2", { decision: "deny", reason: "no" }));
   await reader.until(ended);
   expect(again.task(taskId)).toMatchObject({ state: "ended", status: "completed" });
   expect(outputs(model.requests[0])).toEqual([expect.stringMatching(/one\n$/), "Tool call denied by user.\nno"]);
-  await recordsOf(again);
+  await lawfulRecordsOf(again);
 });
 
 test("G5 G6 G14: a Task of which one call ran is closed, and the next prompt carries what the batch came to", async () => {
   const { dataDir, session, reader, taskId } = await waiting();
-  await value(session.decide("call-1", { decision: "allow" }));
+  await made(session.decide("call-1", { decision: "allow" }));
   await reader.until(({ data }) => data.type === "approval_request" && JSON.stringify(data).includes("call-2"));
   await reader.until(({ data }) => (data.payload as { type?: string })?.type === "tool_call_output");
   // Whole: the decided call has its output, so only a person is waited for.
@@ -118,8 +102,8 @@ test("G5 G6 G14: a Task of which one call ran is closed, and the next prompt car
   const closed = await found(await hostOn({ model, dataDir: torn }), session.id);
   expect(closed.view()).toMatchObject({ state: "idle", pendingApprovals: 0 });
   expect(closed.task(taskId)).toMatchObject({ state: "ended", status: "aborted" });
-  expect(types(await recordsOf(closed)).at(-1)).toBe("abort");
-  await value(closed.submit("and now", {}));
+  expect(types(await lawfulRecordsOf(closed)).at(-1)).toBe("abort");
+  await made(closed.submit("and now", {}));
   await closed.settled();
   expect(outputs(model.requests[0])).toEqual(Array(2).fill("[interrupted: tool aborted by user]"));
   expect(texts(model.requests[0])).toEqual(["go", "May I?", "and now"]);
@@ -144,9 +128,9 @@ test("an approval's time runs on across restarts, and the record counts all of i
   expect(again.approvals().length).toBe(1);
   later.advance(1_000);
   await reader.until(({ data }) => data.type === "approval_request" && JSON.stringify(data).includes("call-2"));
-  const denied = (await recordsOf(again, true)).find((record) => isPayload(record, "tool_call_output"));
+  const denied = (await lawfulRecordsOf(again, true)).find((record) => isPayload(record, "tool_call_output"));
   expect(denied?.payload).toMatchObject({ output: "Tool call denied: nobody answered within 60 s." });
-  await value(again.decide("call-2", { decision: "deny" }));
+  await made(again.decide("call-2", { decision: "deny" }));
   await reader.until(ended);
 });
 
@@ -157,12 +141,12 @@ test("max_turns counts the Requests from before the restart", async () => {
   const again = await found(host, session.id);
   const reader = listReader();
   again.follow(reader, {});
-  await value(again.decide("call-1", { decision: "deny" }));
+  await made(again.decide("call-1", { decision: "deny" }));
   await reader.until(({ data }) => data.type === "approval_request" && JSON.stringify(data).includes("call-2"));
-  await value(again.decide("call-2", { decision: "deny" }));
+  await made(again.decide("call-2", { decision: "deny" }));
   await reader.until(ended);
   expect(model.requests).toEqual([]);
-  expect((await recordsOf(again)).at(-1)?.payload).toMatchObject({ text: "[reached max turns (1); stopping]" });
+  expect((await lawfulRecordsOf(again)).at(-1)?.payload).toMatchObject({ text: "[reached max turns (1); stopping]" });
 });
 
 test("a restarted Task that waits can be interrupted, and can be restarted again", async () => {
@@ -176,10 +160,10 @@ test("a restarted Task that waits can be interrupted, and can be restarted again
   expect(again.approvals()).toEqual(session.approvals());
   const reader = listReader();
   again.follow(reader, {});
-  expect(await value(again.abort({}))).toBe(true);
+  expect(await made(again.abort({}))).toBe(true);
   await reader.until(ended);
   expect(again.task(taskId)?.status).toBe("aborted");
-  expect(types(await recordsOf(again)).slice(-5)).toEqual([
+  expect(types(await lawfulRecordsOf(again)).slice(-5)).toEqual([
     "approval_decision",
     "tool_call_output",
     "approval_decision",
@@ -202,11 +186,11 @@ test("what waits survives: queued Tasks start after the restart in their order, 
   const never = gate();
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "half" }, { wait: never.opened }] }]), dataDir });
-  const session = await value(host.create({ approvalMode: "allow-all" }, null));
-  const first = await value(session.submit("a", {}));
-  const second = await value(session.submit("b", { whenBusy: "queue", thinkingLevel: "high" }));
-  const third = await value(session.submit("c", { whenBusy: "queue" }));
-  const { steerId } = await value(session.steer("aside"));
+  const session = await made(host.create({ approvalMode: "allow-all" }, null));
+  const first = await made(session.submit("a", {}));
+  const second = await made(session.submit("b", { whenBusy: "queue", thinkingLevel: "high" }));
+  const third = await made(session.submit("c", { whenBusy: "queue" }));
+  const { steerId } = await made(session.steer("aside"));
 
   const rest = gate();
   const model = scriptedModel([{ steps: [{ wait: rest.opened }, { say: "2" }] }, { steps: [{ say: "3" }] }]);
@@ -221,13 +205,13 @@ test("what waits survives: queued Tasks start after the restart in their order, 
   expect(model.requests.map(({ thinkingLevel }) => thinkingLevel)).toEqual(["high", "default"]);
   expect(again.queue()).toMatchObject([{ itemId: steerId, kind: "steer", input: "aside" }]);
   expect(again.holds(steerId)).toBe(true);
-  await recordsOf(again);
+  await lawfulRecordsOf(again);
   await again.settled();
 });
 
 test("steering into a Task that waits for a person is delivered after the restart, once", async () => {
   const { dataDir, session } = await waiting();
-  const { steerId } = await value(session.steer("mind the gap"));
+  const { steerId } = await made(session.steer("mind the gap"));
   const model = scriptedModel([{ steps: [{ say: "done" }] }]);
   const copy = killed(dataDir);
   const again = await found(await hostOn({ model, dataDir: copy }), session.id);
@@ -236,7 +220,7 @@ test("steering into a Task that waits for a person is delivered after the restar
   again.follow(reader, {});
   for (const call of ["call-1", "call-2"]) {
     await reader.until(({ data }) => data.type === "approval_request" && JSON.stringify(data).includes(call));
-    await value(again.decide(call, { decision: "deny" }));
+    await made(again.decide(call, { decision: "deny" }));
   }
   await reader.until(ended);
   expect(texts(model.requests[0]).at(-1)).toBe("mind the gap");
@@ -256,10 +240,10 @@ test("a Task that was about to start when the process ended waits again, or is f
   const dataDir = tempDir();
   const model = scriptedModel([{ steps: [{ say: "1" }] }, { steps: [{ say: "2" }] }]);
   const host = await hostOn({ model, dataDir });
-  const session = await value(host.create({}, null));
-  await value(session.submit("a", {}));
+  const session = await made(host.create({}, null));
+  await made(session.submit("a", {}));
   await session.settled();
-  const ordinal = (await recordsOf(session)).length;
+  const ordinal = (await lawfulRecordsOf(session)).length;
   const file = join("sessions", session.id, "session.json");
   const record = JSON.parse(readFileSync(join(dataDir, file), "utf8"));
   const begun = { taskId: "task-x", startedAt: record.createdAt, ordinal };
@@ -270,7 +254,7 @@ test("a Task that was about to start when the process ended waits again, or is f
   const idle = await found(await hostOn({ model, dataDir: forgotten }), session.id);
   expect(idle.view()).toMatchObject({ state: "idle", queued: 0 });
   expect(idle.task("task-x")).toBeUndefined();
-  expect((await recordsOf(idle)).length).toBe(ordinal);
+  expect((await lawfulRecordsOf(idle)).length).toBe(ordinal);
 
   const promised = killed(dataDir);
   writeFileSync(join(promised, file), JSON.stringify({ ...record, running: { ...begun, item } }));
@@ -286,16 +270,16 @@ test("a Task that was about to start when the process ended waits again, or is f
 test("a Task whose last record was written when the process ended has ended as it did", async () => {
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "1" }] }]), dataDir });
-  const session = await value(host.create({}, null));
-  const { taskId } = await value(session.submit("a", {}));
+  const session = await made(host.create({}, null));
+  const { taskId } = await made(session.submit("a", {}));
   await session.settled();
-  const before = await recordsOf(session);
+  const before = await lawfulRecordsOf(session);
   const file = join(dataDir, "sessions", session.id, "session.json");
   const { ended: _, ...record } = JSON.parse(readFileSync(file, "utf8"));
   writeFileSync(file, JSON.stringify({ ...record, running: { taskId, startedAt: record.createdAt, ordinal: 1 } }));
   const again = await found(await hostOn({ model: scriptedModel([]), dataDir: killed(dataDir) }), session.id);
   expect(again.task(taskId)).toMatchObject({ state: "ended", status: "completed" });
-  expect(await recordsOf(again)).toEqual(before);
+  expect(await lawfulRecordsOf(again)).toEqual(before);
 });
 
 test("how Tasks ended is known after a restart", async () => {
@@ -305,10 +289,10 @@ test("how Tasks ended is known after a restart", async () => {
     { steps: [], outcome: { status: "failed", error: { kind: "auth", message: "no key" } } },
   ];
   const host = await hostOn({ model: scriptedModel(scripts), dataDir });
-  const session = await value(host.create({}, null));
+  const session = await made(host.create({}, null));
   const views = [];
   for (const input of ["a", "b"]) {
-    const { taskId } = await value(session.submit(input, {}));
+    const { taskId } = await made(session.submit(input, {}));
     await session.settled();
     views.push(session.task(taskId));
   }
@@ -321,9 +305,9 @@ test("a Task that waited and whose model is gone ends with its reason on record"
   const never = gate();
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "half" }, { wait: never.opened }] }]), dataDir });
-  const session = await value(host.create({}, null));
-  await value(session.submit("a", {}));
-  const queued = await value(session.submit("b", { whenBusy: "queue" }));
+  const session = await made(host.create({}, null));
+  await made(session.submit("a", {}));
+  const queued = await made(session.submit("b", { whenBusy: "queue" }));
   const models = {
     defaultModel: { provider: "test", modelId: "scripted" },
     views: () => [],
@@ -336,16 +320,16 @@ test("a Task that waited and whose model is gone ends with its reason on record"
   );
   await again.settled();
   expect(again.task(queued.taskId)).toMatchObject({ state: "ended", status: "failed", error: { kind: "auth" } });
-  expect(texts({ messages: await recordsOf(again) } as unknown as LLMRequest)).toContain("b");
+  expect(texts({ messages: await lawfulRecordsOf(again) } as unknown as LLMRequest)).toContain("b");
 });
 
 test("G3: a Prompt that had waited, and steering, of which a kill left only the first records, are recorded whole", async () => {
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "1" }] }]), dataDir });
-  const session = await value(host.create({}, null));
-  await value(session.submit("a", {}));
+  const session = await made(host.create({}, null));
+  await made(session.submit("a", {}));
   await session.settled();
-  const before = await recordsOf(session);
+  const before = await lawfulRecordsOf(session);
   const folder = join("sessions", session.id);
   const record = JSON.parse(readFileSync(join(dataDir, folder, "session.json"), "utf8"));
   const at = record.createdAt;
@@ -362,10 +346,10 @@ test("G3: a Prompt that had waited, and steering, of which a kill left only the 
     writeFileSync(join(torn, folder, "session.json"), JSON.stringify({ ...record, ...left }));
     const model = scriptedModel([{ steps: [{ say: "2" }] }]);
     const again = await found(await hostOn({ model, dataDir: torn }), session.id);
-    const records = await recordsOf(again);
+    const records = await lawfulRecordsOf(again);
     expect(types(records.slice(before.length)), name).toEqual(["text", "text", "text", "abort"]);
     expect(again.queue(), name).toEqual([]);
-    await value(again.submit("next", {}));
+    await made(again.submit("next", {}));
     await again.settled();
     expect(texts(model.requests[0]), name).toEqual(["a", "1", "one", "two", "three", "next"]);
   }

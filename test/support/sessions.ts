@@ -5,13 +5,14 @@ import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
-import { onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
 import type { Sink } from "../../src/channel/subscription.js";
 import { type Clock, systemClock } from "../../src/clock.js";
 import type { LLMClient } from "../../src/engine/ports.js";
 import type { ModelSpec } from "../../src/llm/model-spec.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
+import { validateStream } from "../../src/protocol/validate.js";
 import type { SessionProcess } from "../../src/session/process.js";
 import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
 import { createRecordStore } from "../../src/session/session-record.js";
@@ -103,6 +104,16 @@ export async function recordsOf(session: {
 }): Promise<OmniMessage[]> {
   const page = await session.history({});
   return (page.value?.records ?? []).map(({ json }) => JSON.parse(json));
+}
+
+/** The records of a Session, held to every guarantee. @param running its Task goes on */
+export async function lawfulRecordsOf(
+  session: Parameters<typeof recordsOf>[0],
+  running = false,
+): Promise<OmniMessage[]> {
+  const records = await recordsOf(session);
+  expect(validateStream(records, { mode: "trace", running })).toEqual([]);
+  return records;
 }
 
 export interface ListReader extends Sink {
