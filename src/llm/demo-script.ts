@@ -180,7 +180,11 @@ function quoted(output: string): string {
   const lines = output.trimEnd().split("\n");
   const shown = lines.slice(0, QUOTED_LINES).map((line) => shortened(line, 160));
   if (lines.length > QUOTED_LINES) shown.push(`(and ${lines.length - QUOTED_LINES} more lines)`);
-  return `\`\`\`\n${shown.join("\n")}\n\`\`\``;
+  const text = shown.join("\n");
+  // Longer than any within, as where a subagent's answer quotes an output itself.
+  const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2);
+  const fence = "`".repeat(longest + 1);
+  return `${fence}\n${text}\n${fence}`;
 }
 
 /** Cut between characters, never inside one. */

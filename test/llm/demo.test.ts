@@ -118,6 +118,11 @@ describe("after the tools", () => {
     expect(textOf((await report(output)).segments)).toContain(words);
   });
 
+  test("an output that quotes something itself stays one quotation", async () => {
+    const { segments } = await report({ output: "done.\n```\nquoted\n```" });
+    expect(textOf(segments)).toContain("\n````\ndone.\n```\nquoted\n```\n````");
+  });
+
   test("a person who steered meanwhile gets the report and then what they asked for", async () => {
     const { segments } = await report({ output: "a", exit_code: 0 }, userText(AT, "/read b.txt"));
     expect(textOf(segments)).toMatch(/exit code 0[\s\S]*Reading `b.txt`/);
