@@ -9,7 +9,7 @@ import type { Input, QueueItem, TaskView } from "./types.js";
 
 /** Ended Tasks that are remembered: in memory, and across restarts. */
 const KEPT = 1000;
-const KEPT_ON_RECORD = 32;
+const KEPT_ON_RECORD = 128;
 /** What may wait at once: items, and characters of their JSON. */
 const MAX_ITEMS = 256;
 const MAX_QUEUE_CHARS = 32 * 1024 * 1024;

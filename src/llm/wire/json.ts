@@ -25,12 +25,12 @@ const MAX_EVENT_DEPTH = 1000;
 
 /** The data of a provider's event. All decoders read it here, so nothing of it is too deep to be written again. */
 export function parseEvent(data: string): Result<unknown, "undecodable"> {
-  const start = data.slice(0, 200);
-  if (nestsDeeper(data, MAX_EVENT_DEPTH)) return refuse("undecodable", `an event that nests too deeply: ${start}`);
+  const refused = (why: string) => refuse("undecodable", `an event that ${why}: ${data.slice(0, 200)}`);
+  if (nestsDeeper(data, MAX_EVENT_DEPTH)) return refused("nests too deeply");
   try {
     return ok(JSON.parse(data));
   } catch {
-    return refuse("undecodable", `an event that is not JSON: ${start}`);
+    return refused("is not JSON");
   }
 }
 
