@@ -8,6 +8,7 @@
 import { isUtf8 } from "node:buffer";
 import { join } from "node:path";
 import { isSessionMeta } from "../protocol/guards.js";
+import { nestsDeeper } from "../protocol/json-depth.js";
 import { unbroken } from "../protocol/message.js";
 import type { SessionMetaPayload } from "../protocol/payloads.js";
 import { classify } from "../protocol/validate.js";
@@ -24,6 +25,8 @@ import { type UploadedLine, uploadedLines } from "./upload-lines.js";
 
 /** Faults that are told at once; the file is not read further. */
 const MAX_PROBLEMS = 20;
+/** Deeper than any record of ours: a provider's event of the greatest depth, and what stands around it. */
+const MAX_RECORD_DEPTH = 1_100;
 /** Each begins a file. */
 const MAX_CONTEXTS = 10_000;
 
@@ -144,7 +147,11 @@ function recordIn(bytes: Buffer, isFirst: boolean, isLenient: boolean): ParsedRe
   if (text.every((byte) => byte === 0x20 || byte === 0x09 || byte === 0x0d)) return "blank";
   if (!isLenient && !isUtf8(text)) return "is not UTF-8";
   if (!isLenient && text.includes(0)) return "holds NUL bytes";
-  return parseRecord(text) ?? "is no record: a JSON object with a known type and an object as payload";
+  const record = parseRecord(text);
+  // Nothing of ours nests so deeply, and a Request could not be written with it.
+  if (record !== undefined && nestsDeeper(record.json, MAX_RECORD_DEPTH))
+    return `nests deeper than ${MAX_RECORD_DEPTH}`;
+  return record ?? "is no record: a JSON object with a known type and an object as payload";
 }
 
 const BOM = Buffer.from([0xef, 0xbb, 0xbf]);

@@ -182,12 +182,17 @@ test.each<[string, string | Buffer, string[]]>([
     Buffer.concat([Buffer.from(META), Buffer.from(PROMPT.replace("hello", "\xff"), "latin1")]),
     ["line 2"],
   ],
+  [
+    "a record that could not be sent on",
+    `${META}${PROMPT.replace('"text":"hello"', `"text":"hello","x":${"[".repeat(1200)}${"]".repeat(1200)}`)}`,
+    ["line 2"],
+  ],
   ["a line over the limit", `${META}${PROMPT.replace("hello", "x".repeat(3000))}${PROMPT}`, ["line 2"]],
   ["many bad lines", `${META}${"x\n".repeat(1000)}`, Array.from({ length: 20 }, (_, n) => `line ${n + 2}`)],
 ])("G1, G2: %s is refused with its lines, and leaves nothing", async (_name, file, lines) => {
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([]), dataDir });
-  const refused = await take(host, upload(file, 7), { maxLineBytes: 2000 });
+  const refused = await take(host, upload(file, 7), { maxLineBytes: 2900 });
   expect(refused).toMatchObject({ ok: false, code: "invalid_request" });
   expect(refused.problems?.map(({ path }) => path)).toEqual(lines);
   expect(readdirSync(join(dataDir, "sessions"))).toEqual([]);
