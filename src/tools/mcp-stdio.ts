@@ -10,6 +10,7 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Clock } from "../clock.js";
 import { MAX_MESSAGE_BYTES, MESSAGE_COST, RATE } from "./mcp-limits.js";
+import { START_WATCHER } from "./process-group.js";
 import { Throttle } from "./throttle.js";
 
 /** From the end of its input to SIGTERM, from there to SIGKILL, and from there to giving up. */
@@ -22,9 +23,7 @@ const STDERR_TAIL_CHARS = 500;
 const MESSAGES_PER_TURN = 64;
 const MAX_PIECES = 1_024;
 
-// POSIX sh, as in process-group.ts: the watcher is forked twice, so that the server has no child that it does not know.
-const LAUNCHER = `( ( trap '' HUP INT QUIT TERM; read -r _ <&3; kill -s KILL 0 ) </dev/null >/dev/null 2>&1 & )
-exec 3<&-
+const LAUNCHER = `${START_WATCHER}
 exec "$@"`;
 
 /** The reason of an end that was ours. */

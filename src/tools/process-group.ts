@@ -20,11 +20,16 @@ const KILL_GRACE_MS = 1_000;
 const REST_SILENCE_MS = 200;
 const REST_BYTES = 1_048_576;
 
-// The watcher is forked twice, so that the command has no child that it does not know. It ignores the signals that end
-// a command. All of this is POSIX sh: it must not read what a user configured for bash.
+/**
+ * Starts the watcher of the process group that runs this, and lets go of the lifeline, descriptor 3. It is forked twice,
+ * so that what is started next has no child that it does not know, and ignores the signals that end a command. POSIX sh:
+ * it must not read what a user configured for bash.
+ */
+export const START_WATCHER = `( ( trap '' HUP INT QUIT TERM; read -r _ <&3; kill -s KILL 0 ) </dev/null >/dev/null 2>&1 & )
+exec 3<&-`;
+
 const LAUNCHER = `exec 2>&1
-( ( trap '' HUP INT QUIT TERM; read -r _ <&3; kill -s KILL 0 ) </dev/null >/dev/null 2>&1 & )
-exec 3<&-
+${START_WATCHER}
 exec bash -lc "$1"`;
 
 export type CommandEnd =
