@@ -2,8 +2,8 @@
 // which have no number. Both live in one order; a reader is a Place in it.
 //
 // Invariants: numbers have no holes; the newest message is always kept, whatever its size; at most `maxEvents` messages
-// and as many notes, `maxBytes` UTF-8 bytes of frames in all; an entry of the current loop turn is never evicted before
-// the readers that keep up have it (`trim` says when they must be served first).
+// and as many notes, `maxBytes` UTF-8 bytes of frames in all, a message that is alone not counted; an entry of the current
+// loop turn is never evicted before the readers that keep up have it (`trim` says when they must be served first).
 
 import { type FramedBytes, framed } from "./frame.js";
 import { SlidingWindow } from "./sliding-window.js";
@@ -129,7 +129,16 @@ export class EventRing {
   }
 
   #isOver(): boolean {
-    return this.#bytes > this.#maxBytes || this.#messages.size > this.#maxEvents || this.#notes.size > this.#maxEvents;
+    return (
+      this.#bytes - this.#pinnedBytes() > this.#maxBytes ||
+      this.#messages.size > this.#maxEvents ||
+      this.#notes.size > this.#maxEvents
+    );
+  }
+
+  /** What is kept in any case does not push out what comes after it. */
+  #pinnedBytes(): number {
+    return this.#messages.size === 1 ? this.#messages.at(this.#messages.first).length : 0;
   }
 
   #isNewestEntry(note: number): boolean {
