@@ -30,6 +30,12 @@ let view = emptyView();
 /** @type {LinkState | null} */
 let link = null;
 let isDrawing = false;
+/**
+ * The prompt that is on its way: until the server has it, and then until the stream tells of its Task. "Ready" would be
+ * wrong meanwhile.
+ * @type {{ taskId?: string } | null}
+ */
+let sending = null;
 
 const closeDrawer = drawer();
 const showSessions = sidebar((id) => {
@@ -76,6 +82,8 @@ function select(id) {
           (next) => {
             const wasBusy = view.task !== null && view.task.state !== "idle";
             view = next;
+            const { taskId, ended } = next.task ?? {};
+            if (sending?.taskId !== undefined && [taskId, ended?.taskId].includes(sending.taskId)) sending = null;
             if (wasBusy && next.task?.state === "idle") announce("Finished");
             draw();
           },
@@ -143,14 +151,39 @@ function showStanding() {
     node.title = shown.more;
     setText(byId("link-why"), `${shown.more} This is how it stood.`);
   }
-  const activity = selected === null ? { text: "", tone: "" } : activityOf(view, Date.now());
+  const isIdle = view.task === null || view.task.state === "idle";
+  const known = selected === null ? { text: "", tone: "" } : activityOf(view, Date.now());
+  const activity = selected !== null && sending !== null && isIdle ? { text: "Sending", tone: "busy" } : known;
   setText(byId("activity"), activity.text);
   byId("activity").className = activity.tone;
   setText(byId("usage"), usageText(view.usage ?? current()?.usage ?? null, current()?.usage.costUsd));
 }
 
+/** How long the stream may take to tell of a Task: one that is over by then may never be told of. */
+const TOLD_WITHIN_MS = 3_000;
+
 /** @param {string} input @param {string} key */
 async function submit(input, key) {
+  /** @type {{ taskId?: string }} */
+  const mine = {};
+  sending = mine;
+  const sent = () => {
+    if (sending === mine) sending = null;
+    draw();
+  };
+  try {
+    const { taskId } = await submitPrompt(input, key);
+    mine.taskId = taskId;
+    if ([view.task?.taskId, view.task?.ended?.taskId].includes(taskId)) sent();
+    else setTimeout(sent, TOLD_WITHIN_MS);
+  } catch (error) {
+    sent();
+    throw error;
+  }
+}
+
+/** @param {string} input @param {string} key @returns {Promise<{ taskId: string }>} */
+async function submitPrompt(input, key) {
   const isFirst = selected === null || !view.entries.some(({ message }) => message.payload.role === "user");
   if (selected === null) {
     /** @type {Session} */
@@ -160,12 +193,13 @@ async function submit(input, key) {
     select(made.sessionId);
   }
   const path = `/sessions/${encodeURIComponent(selected ?? "")}`;
-  await api.call("POST", `${path}/tasks`, { input }, { "idempotency-key": key || newKey() });
+  const accepted = await api.call("POST", `${path}/tasks`, { input }, { "idempotency-key": key || newKey() });
   scrolling.toEnd();
-  if (!isFirst || current()?.title) return;
+  if (!isFirst || current()?.title) return accepted;
   const title = input.trim().split("\n")[0]?.slice(0, 60) ?? "";
   // A name is a nicety: the prompt has been taken whatever becomes of it.
   await api.call("PATCH", path, { title }).catch(() => {});
+  return accepted;
 }
 
 function stop() {

@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { api } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
+import { gate } from "../support/upstream.js";
 import {
   activity,
   expectNoSidewaysScroll,
@@ -124,6 +125,22 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     ]);
     await expect.poll(() => shownItems(two), { timeout: 20_000 }).toEqual(await shownItems(one));
     expect(await shownAfresh(two)).toEqual(await shownItems(one));
+  });
+
+  test("a prompt on its way is told as being sent, not as a Session that is ready", async () => {
+    const page = await (await openWindow())(server.url);
+    const held = gate();
+    await page.route("**/tasks", async (route) => {
+      await held.opened;
+      await route.continue();
+    });
+    await send(page, "/think slowly");
+    await page.locator("#sessions [aria-current]").waitFor();
+    await activity(page, "Sending");
+    expect(await page.locator("#activity").textContent()).toBe("Sending");
+    held.open();
+    await ready(page);
+    await page.locator(".thinking", { hasText: "slowly" }).waitFor({ state: "attached" });
   });
 
   test("markup in a prompt, a thought, an answer, a command, its output and a title stays text", async () => {
