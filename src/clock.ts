@@ -4,6 +4,8 @@
 export interface Clock {
   /** Milliseconds since 1970. */
   now(): number;
+  /** Milliseconds, with fractions, since some instant; never goes back. For durations. */
+  monotonic(): number;
   /** The present instant as ISO 8601 UTC with milliseconds. */
   iso(): string;
   /** Resolves after `ms`, or at once when `signal` aborts. Never rejects; the caller looks at the signal. */
@@ -18,6 +20,7 @@ export function systemClock(): Clock {
   let stamp = "";
   return {
     now: () => Date.now(),
+    monotonic: () => performance.now(),
     iso: () => {
       const now = Date.now();
       // A burst of fragments shares one millisecond: format it once.

@@ -7,6 +7,7 @@ import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
 import { Channel } from "../../src/channel/channel.js";
+import { EACH_TURN, type FlushPace, FlushPacer } from "../../src/channel/flush-pacer.js";
 import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
 import { systemClock } from "../../src/clock.js";
 import { openSse } from "../../src/http/sse.js";
@@ -17,7 +18,7 @@ export interface Fanout {
 }
 
 const OF_PACKAGES = ["better-sse", "@fastify/sse", "fastify-sse-v2"];
-export const CONTENDERS = ["node:http", "omnid", ...OF_PACKAGES];
+export const CONTENDERS = ["node:http", "omnid", "omnid, each turn", ...OF_PACKAGES];
 
 export function isInstalled(name: string): boolean {
   if (!OF_PACKAGES.includes(name)) return true;
@@ -36,7 +37,9 @@ function make(name: string): Promise<Fanout> | Fanout {
     case "node:http":
       return plainHttp();
     case "omnid":
-      return omnid();
+      return omnid(new FlushPacer(systemClock()));
+    case "omnid, each turn":
+      return omnid(EACH_TURN);
     case "better-sse":
       return betterSse();
     case "@fastify/sse":
@@ -67,12 +70,14 @@ function plainHttp(): Fanout {
   };
 }
 
-async function omnid(): Promise<Fanout> {
+/** @param pace a Session's is a `FlushPacer`; with `EACH_TURN` nothing is ever held back, to show what the rest saves. */
+async function omnid(pace: FlushPace): Promise<Fanout> {
   const channel = new Channel({
     epoch: 1_785_035_422_531,
     maxEvents: 10_000,
     maxBytes: 8_388_608,
     heartbeat: new HeartbeatWheel({ intervalMs: 15_000, clock: systemClock() }),
+    pace,
   });
   const app = Fastify();
   const snapshot = () => ({ events: ['{"type":"task_state","state":"running"}'] });

@@ -1,10 +1,11 @@
 // A Session's stream: one publisher, any number of readers, each at its own place in one ring.
 //
-// Invariants: publishing never waits for a reader; a message is framed once; what is due in one turn of the event loop
-// goes out as one buffer, shared by all readers at the same place; ids have no holes.
+// Invariants: publishing never waits for a reader; a message is framed once; what is due in one flush (one a turn of the
+// event loop at most) goes out as one buffer, shared by all readers at the same place; ids have no holes.
 
 import { formatEventId } from "./event-id.js";
 import { EventRing, type Place } from "./event-ring.js";
+import { EACH_TURN, type FlushPace } from "./flush-pacer.js";
 import { messageFrame, serverEventFrame } from "./frame.js";
 import type { HeartbeatWheel } from "./heartbeat.js";
 import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
@@ -27,8 +28,8 @@ export interface ChannelOptions {
   readonly maxBytes: number;
   /** One for the whole process. */
   readonly heartbeat: HeartbeatWheel;
-  /** Runs a flush once the present turn is over. */
-  readonly schedule?: (flush: () => void) => void;
+  /** When what was published is delivered; at the end of each turn unless given. */
+  readonly pace?: FlushPace;
   /** Must not throw. */
   readonly onStat?: (stat: ChannelStat) => void;
 }
@@ -37,11 +38,15 @@ export class Channel {
   readonly #ring: EventRing;
   readonly #epoch: number | undefined;
   readonly #feed: Feed;
-  readonly #schedule: (flush: () => void) => void;
+  readonly #pace: FlushPace;
   readonly #subscribers = new Set<Subscriber>();
   readonly #flush = () => {
     this.#isScheduled = false;
     this.#deliver();
+  };
+  readonly #serve = () => {
+    const shared: SharedBatches = new Map();
+    for (const subscriber of this.#subscribers) subscriber.deliver(shared);
   };
   /** Every reader that keeps up has what comes before. */
   #flushed: Place;
@@ -53,7 +58,7 @@ export class Channel {
     this.#ring = new EventRing(options);
     this.#epoch = options.epoch;
     this.#flushed = this.#ring.end;
-    this.#schedule = options.schedule ?? setImmediate;
+    this.#pace = options.pace ?? EACH_TURN;
     const onStat = options.onStat ?? (() => {});
     const channel = this;
     this.#feed = {
@@ -139,13 +144,11 @@ export class Channel {
     }
     if (this.#isScheduled || this.#subscribers.size === 0) return;
     this.#isScheduled = true;
-    this.#schedule(this.#flush);
+    this.#pace.schedule(this.#flush);
   }
 
   #deliver(): void {
     this.#flushed = this.#ring.end;
-    if (this.#subscribers.size === 0) return;
-    const shared: SharedBatches = new Map();
-    for (const subscriber of this.#subscribers) subscriber.deliver(shared);
+    if (this.#subscribers.size > 0) this.#pace.run(this.#serve);
   }
 }

@@ -3,6 +3,7 @@
 
 import { stat } from "node:fs/promises";
 import { Channel } from "../channel/channel.js";
+import { FlushPacer } from "../channel/flush-pacer.js";
 import { documentTypes, type ModelCost } from "../llm/model-spec.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { classify } from "../protocol/validate.js";
@@ -52,6 +53,7 @@ export async function loadSession(
     ...(position === undefined ? {} : { lastSeq: position.lastSeq }),
     ...process.replay,
     heartbeat: process.heartbeat,
+    pace: new FlushPacer(clock),
     onStat: process.onChannelStat,
   });
   let session: Session | undefined;

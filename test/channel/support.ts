@@ -168,7 +168,7 @@ export function manualChannel(options: Partial<ChannelOptions> = {}) {
     maxEvents: 10_000,
     maxBytes: 8_388_608,
     heartbeat,
-    schedule: (flush) => flushes.push(flush),
+    pace: { schedule: (flush) => flushes.push(flush), run: (flush) => flush() },
     onStat: (stat) => stats.push(stat),
     ...options,
   });

@@ -92,6 +92,7 @@ function scheduledClock(s: fc.Scheduler): Clock {
   let now = Date.parse("2026-01-02T03:04:05.000Z");
   return {
     now: () => now,
+    monotonic: () => now,
     iso: () => new Date(now).toISOString(),
     after: () => () => {},
     sleep: (ms, signal) =>

@@ -17,6 +17,10 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.now();
+  }
+
   iso(): string {
     return AT;
   }

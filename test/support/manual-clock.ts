@@ -19,6 +19,7 @@ export function manualClock(startAt = Date.parse("2026-01-02T03:04:05.000Z")): M
   };
   return {
     now: () => now,
+    monotonic: () => now,
     iso: () => new Date(now).toISOString(),
     after,
     sleep: (ms, signal) =>

@@ -77,6 +77,10 @@ export class HandClock implements Clock {
     return this.#now;
   }
 
+  monotonic(): number {
+    return this.now();
+  }
+
   iso(): string {
     return new Date(this.#now).toISOString();
   }

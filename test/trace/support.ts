@@ -249,6 +249,10 @@ export class ManualClock implements Clock {
   now(): number {
     return this.#now;
   }
+
+  monotonic(): number {
+    return this.now();
+  }
   iso(): string {
     return new Date(this.#now).toISOString();
   }
