@@ -39,7 +39,7 @@ export class FlushPacer implements FlushPace {
   schedule(flush: () => void): void {
     const restMs = this.#restUntil - this.#clock.monotonic();
     if (restMs <= 0) setImmediate(flush);
-    else this.#clock.after(Math.ceil(restMs), flush);
+    else this.#clock.after(Math.max(1, Math.round(restMs)), flush);
   }
 
   run(flush: () => void): void {
