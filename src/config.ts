@@ -31,6 +31,8 @@ export interface Config {
   mcpServers: ConfigFile["mcpServers"];
   replayEvents: number;
   replayBytes: number;
+  /** What the replay buffers of all Channels may hold together. */
+  replayTotalBytes: number;
   heartbeatMs: number;
   retry: { baseMs: number; maxMs: number; limit: number };
   requestTimeoutMs: number;
@@ -103,6 +105,7 @@ const environmentSchema = z.object({
   GEMINI_BASE_URL: url,
   OMNID_REPLAY_EVENTS: integer(1, 10_000_000).default(10_000),
   OMNID_REPLAY_BYTES: integer(1, Number.MAX_SAFE_INTEGER).default(8_388_608),
+  OMNID_REPLAY_TOTAL_BYTES: integer(1, Number.MAX_SAFE_INTEGER).default(268_435_456),
   OMNID_HEARTBEAT_MS: delay(15_000, 1),
   OMNID_RETRY_BASE_MS: delay(2_000),
   OMNID_RETRY_MAX_MS: delay(30_000),
@@ -267,6 +270,7 @@ function assemble(v: Variables, file: ConfigFile, models: ModelRegistry, home: s
     mcpServers: file.mcpServers,
     replayEvents: v.OMNID_REPLAY_EVENTS,
     replayBytes: v.OMNID_REPLAY_BYTES,
+    replayTotalBytes: v.OMNID_REPLAY_TOTAL_BYTES,
     heartbeatMs: v.OMNID_HEARTBEAT_MS,
     retry: { baseMs: v.OMNID_RETRY_BASE_MS, maxMs: v.OMNID_RETRY_MAX_MS, limit: v.OMNID_RETRY_LIMIT },
     requestTimeoutMs: v.OMNID_REQUEST_TIMEOUT_MS,

@@ -7,7 +7,9 @@ import { join } from "node:path";
 import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
 import type { ChannelStat } from "./channel/channel.js";
+import { ChannelFigures } from "./channel/channel-figures.js";
 import { HeartbeatWheel } from "./channel/heartbeat.js";
+import { ReplayBudget } from "./channel/replay-budget.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Config, loadConfig } from "./config.js";
 import type { App } from "./http/context.js";
@@ -130,6 +132,8 @@ export async function hostSessions(
   const traces = await createTraceStore({ dir: config.dataDir, fsync: config.fsync, clock, log });
   const workspacesFolder = join(config.dataDir, "workspaces");
   await makeFolder(workspacesFolder);
+  const budget = new ReplayBudget(config.replayTotalBytes);
+  const figures = new ChannelFigures();
   const manager = await createSessionManager({
     clock,
     newId,
@@ -148,7 +152,7 @@ export async function hostSessions(
     maxTurns: config.maxTurns,
     retry: config.retry,
     compaction: config.compaction,
-    replay: { maxEvents: config.replayEvents, maxBytes: config.replayBytes },
+    replay: { maxEvents: config.replayEvents, maxBytes: config.replayBytes, budget, figures },
     approvalTimeoutMs: config.approvalTimeoutMs,
     allowOutside: config.allowOutside,
     maxSessions: config.maxSessions,
@@ -193,17 +197,18 @@ function modelsOf({ models, requestTimeoutMs, demoDelayMs }: Config, clock: Cloc
   };
 }
 
-function countChannels(metrics: Metrics, log: Logger): (stat: ChannelStat) => void {
+function countChannels(metrics: Metrics, log: Logger): (stat: ChannelStat, sessionId?: string) => void {
   const resyncs = metrics.counter("omnid_resyncs_total", "Readers that lost their place", ["reason"]);
   const dropped = metrics.counter("omnid_readers_dropped_total", "Readers that were disconnected", ["reason"]);
-  return (stat) => {
+  return (stat, sessionId) => {
     switch (stat.name) {
       case "resync_required":
         return resyncs({ reason: stat.reason });
       case "reader_dropped":
+        log.info({ sessionId, reason: "does_not_read" }, "a reader that took nothing for a minute was disconnected");
         return dropped({ reason: "does_not_read" });
       case "reader_failed":
-        log.error({ err: stat.error }, "a stream was cut off");
+        log.error({ err: stat.error, sessionId, reason: "fault" }, "a stream was cut off");
         return dropped({ reason: "fault" });
     }
   };

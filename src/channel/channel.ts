@@ -3,11 +3,13 @@
 // Invariants: publishing never waits for a reader; a message is framed once; what is due in one flush (one a turn of the
 // event loop at most) goes out as one buffer, shared by all readers at the same place; ids have no holes.
 
+import { ChannelFigures } from "./channel-figures.js";
 import { formatEventId } from "./event-id.js";
 import { EventRing, type Place } from "./event-ring.js";
 import { EACH_TURN, type FlushPace } from "./flush-pacer.js";
 import { messageFrame, serverEventFrame } from "./frame.js";
 import type { HeartbeatWheel } from "./heartbeat.js";
+import type { BudgetShare, ReplayBudget } from "./replay-budget.js";
 import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
 import type { ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
 
@@ -26,6 +28,10 @@ export interface ChannelOptions {
   readonly lastSeq?: number;
   readonly maxEvents: number;
   readonly maxBytes: number;
+  /** What all rings of the process may hold together; no bound unless given. */
+  readonly budget?: ReplayBudget;
+  /** Where this Channel counts; one for the whole process. */
+  readonly figures?: ChannelFigures;
   /** One for the whole process. */
   readonly heartbeat: HeartbeatWheel;
   /** When what was published is delivered; at the end of each turn unless given. */
@@ -38,6 +44,8 @@ export class Channel {
   readonly #ring: EventRing;
   readonly #epoch: number | undefined;
   readonly #feed: Feed;
+  readonly #figures: ChannelFigures;
+  readonly #share: BudgetShare | undefined;
   readonly #pace: FlushPace;
   readonly #subscribers = new Set<Subscriber>();
   readonly #flush = () => {
@@ -55,7 +63,12 @@ export class Channel {
   #farewell: Uint8Array | undefined;
 
   constructor(options: ChannelOptions) {
-    this.#ring = new EventRing(options);
+    this.#figures = options.figures ?? new ChannelFigures();
+    this.#ring = new EventRing(options, this.#figures);
+    this.#share = options.budget?.join((bytes) => {
+      const isOwing = !this.#ring.release(bytes, this.#served);
+      return { held: this.#ring.bytes, isOwing };
+    });
     this.#epoch = options.epoch;
     this.#flushed = this.#ring.end;
     this.#pace = options.pace ?? EACH_TURN;
@@ -65,6 +78,7 @@ export class Channel {
       ring: this.#ring,
       epoch: options.epoch,
       heartbeat: options.heartbeat,
+      figures: this.#figures,
       get isEnded() {
         return channel.#isEnded;
       },
@@ -74,7 +88,7 @@ export class Channel {
       onResync: (reason) => onStat({ name: "resync_required", reason }),
       onDropped: () => onStat({ name: "reader_dropped" }),
       onFailed: (error) => onStat({ name: "reader_failed", error }),
-      onLeft: (subscriber) => this.#subscribers.delete(subscriber),
+      onLeft: (subscriber) => this.#left(subscriber),
     };
   }
 
@@ -94,6 +108,7 @@ export class Channel {
   publish(json: string): string {
     const id = this.#idOf(this.#ring.lastSeq + 1);
     this.#ring.append(messageFrame(id, json));
+    this.#figures.published += 1;
     this.#appended();
     return id;
   }
@@ -104,6 +119,7 @@ export class Channel {
    */
   announce(json: string, tag?: string): void {
     this.#ring.note(serverEventFrame(json), tag);
+    this.#figures.announced += 1;
     this.#appended();
   }
 
@@ -113,8 +129,11 @@ export class Channel {
    * whenever the event loop turns: that is when `snapshot` is asked. A fault in it ends this stream only.
    */
   subscribe(sink: Sink, options: SubscribeOptions): Subscription {
+    if (this.#subscribers.size === 0) this.#flushed = this.#ring.end;
     const subscriber = new Subscriber(this.#feed, sink, options);
     this.#subscribers.add(subscriber);
+    this.#figures.readers += 1;
+    this.#share?.touch();
     subscriber.open();
     return subscriber;
   }
@@ -129,6 +148,28 @@ export class Channel {
     this.#isEnded = true;
     this.#farewell = final === undefined ? undefined : serverEventFrame(final);
     this.#deliver();
+    this.#leaveBudget();
+  }
+
+  /** The ring counts no longer among those of the process: nobody will follow or publish any more. */
+  dispose(): void {
+    this.#share?.leave();
+  }
+
+  /** Where every reader that keeps up has come to. Without readers nothing is due to anybody. */
+  get #served(): Place {
+    return this.#subscribers.size === 0 ? this.#ring.end : this.#flushed;
+  }
+
+  #left(subscriber: Subscriber): void {
+    if (!this.#subscribers.delete(subscriber)) return;
+    this.#figures.readers -= 1;
+    this.#leaveBudget();
+  }
+
+  /** An ended Channel keeps its ring for the readers that have not got all of it yet. */
+  #leaveBudget(): void {
+    if (this.#isEnded && this.#subscribers.size === 0) this.dispose();
   }
 
   #idOf(seq: number): string {
@@ -142,6 +183,9 @@ export class Channel {
       this.#deliver();
       this.#ring.trim(this.#flushed);
     }
+    // The same where all rings hold too much together and the others had not enough to give.
+    this.#share?.hold(this.#ring.bytes);
+    if (this.#share?.isOwing) this.#deliver();
     if (this.#isScheduled || this.#subscribers.size === 0) return;
     this.#isScheduled = true;
     this.#pace.schedule(this.#flush);
@@ -150,5 +194,6 @@ export class Channel {
   #deliver(): void {
     this.#flushed = this.#ring.end;
     if (this.#subscribers.size > 0) this.#pace.run(this.#serve);
+    this.#share?.settle();
   }
 }

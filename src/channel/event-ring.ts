@@ -3,8 +3,10 @@
 //
 // Invariants: numbers have no holes; the newest message is always kept, whatever its size; at most `maxEvents` messages
 // and as many notes, `maxBytes` UTF-8 bytes of frames in all, a message that is alone not counted; an entry of the current
-// loop turn is never evicted before the readers that keep up have it (`trim` says when they must be served first).
+// loop turn is never evicted before the readers that keep up have it (`trim` says when they must be served first). What
+// all rings of the process hold together is bounded elsewhere, which then asks for a `release`.
 
+import type { ChannelFigures } from "./channel-figures.js";
 import { type FramedBytes, framed } from "./frame.js";
 import { SlidingWindow } from "./sliding-window.js";
 
@@ -19,6 +21,8 @@ export interface Batch {
   readonly bytes: FramedBytes;
   readonly from: Place;
   readonly to: Place;
+  /** How many entries. */
+  readonly count: number;
   /** The last entry is the one after which the reader's stream ends. */
   readonly isLast: boolean;
 }
@@ -39,13 +43,20 @@ export class EventRing {
   readonly #notes = new SlidingWindow<Note>(0);
   readonly #maxEvents: number;
   readonly #maxBytes: number;
+  readonly #figures: ChannelFigures;
   #bytes = 0;
 
   /** @param limits the first message is numbered `lastSeq + 1` */
-  constructor(limits: { maxEvents: number; maxBytes: number; lastSeq?: number }) {
+  constructor(limits: { maxEvents: number; maxBytes: number; lastSeq?: number }, figures: ChannelFigures) {
     this.#messages = new SlidingWindow((limits.lastSeq ?? 0) + 1);
     this.#maxEvents = Math.max(1, limits.maxEvents);
     this.#maxBytes = limits.maxBytes;
+    this.#figures = figures;
+  }
+
+  /** UTF-8 bytes of the frames that are kept. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** The number of the newest message, 0 before the first. */
@@ -85,6 +96,27 @@ export class EventRing {
         if (this.#messages.size <= 1) break;
         if (this.#messages.first >= served.seq) return false;
         this.#bytes -= this.#messages.shift().length;
+        this.#figures.evicted += 1;
+      }
+    }
+    return true;
+  }
+
+  /**
+   * Evicts the oldest entries until `bytes` are free; none at or after `served`, and never the newest message.
+   * @returns false when it is for `served` that less was freed.
+   */
+  release(bytes: number, served: Place): boolean {
+    const target = this.#bytes - bytes;
+    while (this.#bytes > target) {
+      if (this.#isNoteOldest()) {
+        if (this.#notes.first >= served.note) return false;
+        this.#bytes -= this.#notes.shift().frame.length;
+      } else {
+        if (this.#messages.size <= 1) return true;
+        if (this.#messages.first >= served.seq) return false;
+        this.#bytes -= this.#messages.shift().length;
+        this.#figures.evictedByBudget += 1;
       }
     }
     return true;
@@ -125,7 +157,7 @@ export class EventRing {
       isLast = isNote && next.tag !== undefined && endsAt?.(next.tag) === true;
     }
     if (frames.length === 0) return undefined;
-    return { bytes: framed(frames), from: place, to: { seq, note }, isLast };
+    return { bytes: framed(frames), from: place, to: { seq, note }, count: frames.length, isLast };
   }
 
   #isOver(): boolean {

@@ -1,8 +1,11 @@
-// The latest items of a numbered sequence: appended at the end, dropped from the start, found by number in O(1).
+// The latest items of a numbered sequence: appended at the end, dropped from the start, found by number in O(1). Its
+// memory follows its size, both ways.
+
+const MIN_SLOTS = 16;
 
 /** Holds the items numbered from `first` up to, not including, `end`. */
 export class SlidingWindow<T> {
-  #slots: (T | undefined)[] = new Array(16);
+  #slots: (T | undefined)[] = new Array(MIN_SLOTS);
   #first: number;
   #end: number;
 
@@ -24,7 +27,7 @@ export class SlidingWindow<T> {
   }
 
   push(item: T): void {
-    if (this.size === this.#slots.length) this.#grow();
+    if (this.size === this.#slots.length) this.#resize(this.#slots.length * 2);
     this.#slots[this.#end % this.#slots.length] = item;
     this.#end += 1;
   }
@@ -40,12 +43,14 @@ export class SlidingWindow<T> {
     const item = this.at(this.#first);
     this.#slots[this.#first % this.#slots.length] = undefined;
     this.#first += 1;
+    // At a quarter, not at a half: a window that stays about as large as it is never moves.
+    if (this.size < this.#slots.length / 4 && this.#slots.length > MIN_SLOTS) this.#resize(this.#slots.length / 2);
     return item;
   }
 
-  #grow(): void {
-    const larger: (T | undefined)[] = new Array(this.#slots.length * 2);
-    for (let index = this.#first; index < this.#end; index += 1) larger[index % larger.length] = this.at(index);
-    this.#slots = larger;
+  #resize(length: number): void {
+    const moved: (T | undefined)[] = new Array(length);
+    for (let index = this.#first; index < this.#end; index += 1) moved[index % length] = this.at(index);
+    this.#slots = moved;
   }
 }

@@ -4,6 +4,7 @@
 //
 // Invariant: outside its own calls, a Subscriber that is not blocked has everything up to the last flush.
 
+import type { ChannelFigures } from "./channel-figures.js";
 import { formatEventId, parseEventId } from "./event-id.js";
 import type { Batch, EventRing, Place } from "./event-ring.js";
 import { type FramedBytes, framed, PING, retryLine, serverEventFrame } from "./frame.js";
@@ -16,6 +17,7 @@ export interface Feed {
   /** Undefined when the Channel gives out no ids. */
   readonly epoch: number | undefined;
   readonly heartbeat: HeartbeatWheel;
+  readonly figures: ChannelFigures;
   /** True once nothing more will come: a reader at the head is done. */
   readonly isEnded: boolean;
   /** The Channel's last server event, for one who comes after it. */
@@ -95,7 +97,10 @@ export class Subscriber implements Subscription {
     if (!lastEventId || epoch === undefined) return ring.end;
     const id = parseEventId(lastEventId);
     if (!id) return "not_an_id";
-    return id.epoch === epoch ? ring.find(id.seq) : "other_epoch";
+    if (id.epoch !== epoch) return "other_epoch";
+    const place = ring.find(id.seq);
+    if (typeof place !== "string") this.#feed.figures.replays += 1;
+    return place;
   }
 
   #pump(shared?: SharedBatches): void {
@@ -134,6 +139,7 @@ export class Subscriber implements Subscription {
 
   #writeBatch(batch: Batch): void {
     this.#place = batch.to;
+    this.#feed.figures.delivered += batch.count;
     this.#write(this.#isFirst ? framed([this.#retry(), batch.bytes.plain]) : batch.bytes);
     if (batch.isLast) this.#end();
   }
@@ -154,6 +160,7 @@ export class Subscriber implements Subscription {
     // With no event to carry it, `retry:` stands alone, without the blank line that would make an empty event of it.
     if (frames.length === 1 && this.#isFirst) frames.unshift(Buffer.from(": ok\n"));
     if (frames.length > 0) this.#write(framed(frames));
+    this.#feed.figures.delivered += before.length + events.length;
     if (over) this.#end();
   }
 
@@ -169,14 +176,17 @@ export class Subscriber implements Subscription {
   #write(bytes: FramedBytes): void {
     this.#isFirst = false;
     this.#heartbeat.touch();
-    const isTaken = this.#sink.write(this.#sink.framing === "chunked" ? bytes.chunked : bytes.plain);
+    const { figures } = this.#feed;
+    const out = this.#sink.framing === "chunked" ? bytes.chunked : bytes.plain;
+    figures.deliveredBytes += out.length;
     // `false` alone only means that the kernel did not take all of it at once.
-    if (!isTaken && this.#sink.queuedBytes > QUEUE_BYTES) this.#waitingSince = this.#feed.heartbeat.now();
+    if (this.#sink.write(out) || this.#sink.queuedBytes <= QUEUE_BYTES) return;
+    if (this.#waitingSince === undefined) figures.blocked += 1;
+    this.#waitingSince = this.#feed.heartbeat.now();
   }
 
   #resume(): void {
-    if (this.#phase !== "open" || this.#waitingSince === undefined) return;
-    this.#waitingSince = undefined;
+    if (!this.#unblock()) return;
     this.#guarded(() => this.#pump());
   }
 
@@ -187,7 +197,8 @@ export class Subscriber implements Subscription {
       return;
     }
     const isStalled = this.#feed.heartbeat.now() - this.#waitingSince >= STALLED_MS;
-    const isLost = this.#phase === "ending" || this.#feed.ring.hasPassed(this.#place);
+    // Of an ended Channel nothing passes it by any more: it would keep the ring for ever.
+    const isLost = this.#phase === "ending" || this.#feed.isEnded || this.#feed.ring.hasPassed(this.#place);
     if (!isStalled || !isLost) return;
     this.#feed.onDropped();
     this.#sink.destroy();
@@ -196,6 +207,7 @@ export class Subscriber implements Subscription {
 
   #end(): void {
     if (this.#phase !== "open") return;
+    this.#unblock();
     this.#phase = "ending";
     this.#waitingSince = this.#feed.heartbeat.now();
     this.#sink.end();
@@ -204,9 +216,18 @@ export class Subscriber implements Subscription {
 
   #closed(): void {
     if (this.#phase === "closed") return;
+    this.#unblock();
     if (this.#phase === "open") this.#feed.onLeft(this);
     this.#phase = "closed";
     this.#heartbeat.leave();
+  }
+
+  /** @returns false when it was not blocked. */
+  #unblock(): boolean {
+    if (this.#phase !== "open" || this.#waitingSince === undefined) return false;
+    this.#waitingSince = undefined;
+    this.#feed.figures.blocked -= 1;
+    return true;
   }
 
   /** What fails for one reader ends that reader's connection and nothing else. */

@@ -54,7 +54,7 @@ export async function loadSession(
     ...process.replay,
     heartbeat: process.heartbeat,
     pace: new FlushPacer(clock),
-    onStat: process.onChannelStat,
+    onStat: (stat) => process.onChannelStat(stat, record.sessionId),
   });
   let session: Session | undefined;
   const environment = environmentOf(process, record, (task, context) =>

@@ -1,6 +1,6 @@
 // What every Session of the process shares: the stores, the models, the caps. Built once, by `main`.
 
-import type { ChannelStat } from "../channel/channel.js";
+import type { ChannelOptions, ChannelStat } from "../channel/channel.js";
 import type { HeartbeatWheel } from "../channel/heartbeat.js";
 import type { Clock } from "../clock.js";
 import type { CompactionSettings } from "../engine/compaction.js";
@@ -55,12 +55,14 @@ export interface SessionProcess {
   maxTurns: number;
   retry: RetryPolicy;
   compaction: CompactionSettings;
-  replay: { maxEvents: number; maxBytes: number };
+  /** What each Channel may hold; `budget` and `figures` are one for all of them. */
+  replay: Pick<ChannelOptions, "maxEvents" | "maxBytes" | "budget" | "figures">;
   approvalTimeoutMs: number | undefined;
   allowOutside: boolean;
   maxSessions: number | undefined;
   maxTasks: number | undefined;
-  onChannelStat(stat: ChannelStat): void;
+  /** `sessionId` is left out for the stream of an owner's Sessions. */
+  onChannelStat(stat: ChannelStat, sessionId?: string): void;
 }
 
 /** A Task that could not go on: a record that cannot be written is the disk's fault, anything else is a bug of ours. */

@@ -64,7 +64,8 @@ export class SessionManager implements SessionHost {
     this.#entries = entries;
     this.#family = new Family(entries.values());
     this.#places = new TaskPlaces(process.maxTasks);
-    this.#events = new OwnerEvents({ heartbeat: process.heartbeat, onStat: process.onChannelStat });
+    const { heartbeat, replay, onChannelStat } = process;
+    this.#events = new OwnerEvents({ ...replay, heartbeat, onStat: (stat) => onChannelStat(stat) });
   }
 
   /** Loads the Sessions whose work an earlier process left: what waited goes on, the rest is closed on record. */

@@ -215,6 +215,7 @@ export class Session implements HostedSession, ChildSession {
     this.#removed = true;
     this.#parts.runner.close();
     void this.#deps.trace.close().catch(this.#deps.onFault);
+    this.#deps.channel.dispose();
     const [epoch, lastSeq] = this.#deps.channel.headId.split("-").map(Number) as [number, number];
     const { carried } = this.#parts.children;
     return { epoch, lastSeq, ...(carried === undefined ? {} : { carried }) };

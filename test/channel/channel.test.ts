@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { ChannelFigures } from "../../src/channel/channel-figures.js";
 import {
   EPOCH,
   idle,
@@ -418,6 +419,49 @@ test("a reader that took nothing for a minute goes, once the ring has passed it 
   expect(channel.subscribers).toBe(0);
   expect(clock.timers).toBe(0);
   expect(stats).toEqual([{ name: "reader_dropped" }]);
+});
+
+test("a reader that took nothing for a minute of a Channel that has ended goes, and the ring with it (C2)", () => {
+  const figures = new ChannelFigures();
+  const { channel, turn, clock, stats } = manualChannel({ figures });
+  const sink = new ReaderSink();
+  channel.subscribe(sink, { snapshot: idle });
+  sink.isStalled = true;
+  sink.backlog = 70_000;
+  channel.publish(message(1));
+  turn();
+  channel.publish(message(2));
+  channel.end();
+  expect(figures).toMatchObject({ readers: 1, blocked: 1 });
+  clock.advance(75_000);
+  expect(sink.state).toBe("destroyed");
+  expect(stats).toEqual([{ name: "reader_dropped" }]);
+  expect(figures).toMatchObject({ readers: 0, blocked: 0 });
+});
+
+test("what is published, delivered, replayed and evicted is counted, and who reads and who is blocked", () => {
+  const figures = new ChannelFigures();
+  const { channel, turn } = manualChannel({ figures, maxEvents: 3 });
+  const [one, two] = [new ReaderSink(), new ReaderSink("chunked")];
+  for (const sink of [one, two]) channel.subscribe(sink, { snapshot: idle });
+  two.isStalled = true;
+  two.backlog = 70_000;
+  for (let n = 1; n <= 3; n += 1) channel.publish(message(n));
+  channel.announce(taskState());
+  turn();
+  expect(figures).toMatchObject({ published: 3, announced: 1, delivered: 2 * (1 + 4), readers: 2, blocked: 1 });
+  for (let n = 4; n <= 7; n += 1) channel.publish(message(n));
+  turn();
+  expect(figures).toMatchObject({ evicted: 4, delivered: 14, blocked: 1 });
+  // Passed by: the notice and its snapshot.
+  two.drain();
+  expect(figures).toMatchObject({ delivered: 16, blocked: 0 });
+  channel.subscribe(new ReaderSink(), { snapshot: idle, lastEventId: `${EPOCH}-4` });
+  channel.subscribe(new ReaderSink(), { snapshot: idle, lastEventId: `${EPOCH}-1` });
+  expect(figures).toMatchObject({ replays: 1, delivered: 16 + 4 + 2, readers: 4 });
+  expect(figures.deliveredBytes).toBeGreaterThan(Buffer.byteLength(one.text + two.text));
+  for (const sink of [one, two]) sink.drop();
+  expect(figures.readers).toBe(2);
 });
 
 test("a stream that has ended but is not read does not keep its connection for ever (C2)", () => {

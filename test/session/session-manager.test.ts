@@ -1,6 +1,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { ReplayBudget } from "../../src/channel/replay-budget.js";
 import type { LLMRequest } from "../../src/engine/ports.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
@@ -18,7 +19,9 @@ const sentTexts = (request: LLMRequest | undefined) =>
 test("a Session that was unloaded comes back with its epoch, its numbers and its context", async () => {
   const clock = manualClock();
   const model = scriptedModel([{ steps: [{ say: "one" }] }, { steps: [{ say: "two" }] }]);
-  const host = await hostOn({ model, clock, process: { maxSessions: 1 } });
+  const budget = new ReplayBudget(1_000_000);
+  const replay = { maxEvents: 1_000, maxBytes: 1_000_000, budget };
+  const host = await hostOn({ model, clock, process: { maxSessions: 1, replay } });
   const first = await made(host.create({}, null));
   const reader = listReader();
   const subscription = first.follow(reader, {});
@@ -29,7 +32,10 @@ test("a Session that was unloaded comes back with its epoch, its numbers and its
 
   expect((await host.create({}, null)).ok).toBe(false);
   clock.advance(61_000);
+  expect(budget.bytes).toBeGreaterThan(500);
   await made(host.create({}, null));
+  // Its ring has gone with it.
+  expect(budget.bytes).toBe(0);
   expect(host.figures).toMatchObject({ sessions: 2, inMemory: 1 });
 
   clock.advance(61_000);
