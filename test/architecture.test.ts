@@ -51,6 +51,8 @@ const ALLOWED: Record<string, string[]> = {
   version: [],
   protocol: [],
   channel: [],
+  // Of http the types alone: see below.
+  client: ["protocol", "http"],
   engine: ["protocol"],
   llm: ["protocol", "engine"],
   tools: ["protocol", "engine"],
@@ -112,9 +114,25 @@ describe("what only one place may know", () => {
     expect(imports.filter((line) => !/^import type |await import\(/.test(line))).toEqual([]);
   });
 
+  test("what runs in a browser: the client, with nothing of Node, the server or its schemas in it", () => {
+    const inBundle = new Set(["src/protocol/guards.ts"]);
+    const wrong = sources
+      .filter(({ path }) => path.startsWith("src/client/") || inBundle.has(path))
+      .flatMap(({ path, text }) =>
+        [...text.matchAll(/^(?:import|export) (?!type )[^;]*?from "([^"]+)"/gm)]
+          .map(([, specifier = ""]) => specifier)
+          .filter((specifier) => !/^\.\/[a-z-]+\.js$|^eventsource-parser$/.test(specifier))
+          .filter(
+            (specifier) => !inBundle.has(relative(ROOT, join(ROOT, dirname(path), specifier)).replace(/\.js$/, ".ts")),
+          )
+          .map((specifier) => `${path} imports ${specifier}`),
+      );
+    expect(wrong).toEqual([]);
+  });
+
   test("the system's time and randomness", () => {
     // Waiting and stamping go through a Clock, so that a test owns time.
-    const allowed = ["src/clock.ts", "src/main.ts"];
+    const allowed = ["src/clock.ts", "src/client/client-clock.ts", "src/main.ts"];
     const wrong = sources.filter(
       ({ path, text }) =>
         !allowed.includes(path) &&

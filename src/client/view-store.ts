@@ -1,0 +1,74 @@
+// Holds the present View and tells whoever looks at it. Subscribers hear once of all that came together; those who
+// iterate get every step, in order, and what feeds the store waits for them.
+
+import { Steps } from "./steps.js";
+import { reduceView } from "./view.js";
+import type { View, ViewAction } from "./view-types.js";
+
+/** What came, and the view with it. */
+export type FollowStep = ViewAction & { readonly view: View };
+
+export class ViewStore {
+  readonly steps = new Steps<FollowStep>();
+  readonly #listeners = new Set<() => void>();
+  #view: View;
+  #told: View;
+  #offered: Promise<void> = Promise.resolve();
+
+  constructor(view: View) {
+    this.#view = view;
+    this.#told = view;
+  }
+
+  get view(): View {
+    return this.#view;
+  }
+
+  readonly subscribe = (listener: () => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Takes what happened. Resolves when everyone who iterates has it. */
+  take(...actions: readonly ViewAction[]): Promise<void> {
+    const offers = actions.map((action) => {
+      this.#view = reduceView(this.#view, action);
+      return this.#offer(action);
+    });
+    this.#tell();
+    return offers.at(-1) ?? this.#offered;
+  }
+
+  /** Takes what came together, until one of it makes the view stale: the rest is not known to fit. */
+  async takeAll(actions: Iterable<ViewAction>): Promise<void> {
+    for (const action of actions) {
+      this.#view = reduceView(this.#view, action);
+      if (this.steps.isRead) {
+        this.#tell();
+        await this.#offer(action);
+      }
+      if (this.#view.stale !== null) break;
+    }
+    this.#tell();
+  }
+
+  end(): void {
+    this.#tell();
+    this.steps.end();
+    this.#listeners.clear();
+  }
+
+  /** One after the other, in the order in which they were taken. */
+  #offer(action: ViewAction): Promise<void> {
+    if (!this.steps.isRead) return this.#offered;
+    const step = { ...action, view: this.#view };
+    this.#offered = this.#offered.then(() => this.steps.offer(step));
+    return this.#offered;
+  }
+
+  #tell(): void {
+    if (this.#view === this.#told) return;
+    this.#told = this.#view;
+    for (const listener of this.#listeners) listener();
+  }
+}

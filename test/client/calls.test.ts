@@ -1,0 +1,103 @@
+import { expect, test } from "vitest";
+import { createClient, OmnidError } from "../../src/client/index.js";
+import { startRealServer } from "../support/real-server.js";
+
+const start = async (env: Record<string, string> = {}) => {
+  const { url } = await startRealServer(env);
+  return { url, client: createClient({ baseUrl: url }) };
+};
+
+test("every call of a Session's life is answered with what its type says", async () => {
+  const { client } = await start();
+  const made = await client.sessions.create({ title: "First", approvalMode: "allow-all" });
+  const session = client.session(made.sessionId);
+  expect(await session.get()).toEqual(made);
+  expect((await session.update({ title: "Second" })).title).toBe("Second");
+  expect((await client.sessions.list()).sessions.map(({ title }) => title)).toEqual(["Second"]);
+  expect((await client.models()).defaultModel).toEqual({ provider: "demo", modelId: "demo" });
+
+  const events = [];
+  for await (const event of session.run("Which files are here?")) events.push(event);
+  expect(events[0]).toMatchObject({ kind: "server_event", event: { type: "task_state" } });
+  expect(events.at(-1)).toMatchObject({ kind: "server_event", event: { type: "task_state", state: "idle" } });
+  const { messages, cursor } = await session.messages();
+  expect(events.filter(({ kind }) => kind === "message").at(-1)?.id).toBe(cursor);
+
+  const forked = await session.fork({ ordinal: messages.at(-1)?.ordinal ?? 0 });
+  expect((await client.session(forked.sessionId).messages()).messages).toHaveLength(messages.length);
+  const trace = await new Response(await session.trace()).text();
+  const imported = await client.sessions.import(trace);
+  expect(await new Response(await client.session(imported.sessionId).trace()).text()).toContain("session_meta");
+  const streamed = await client.sessions.import(await session.trace());
+  expect(streamed.sessionId).not.toBe(imported.sessionId);
+
+  const ids = [];
+  for await (const each of client.sessions.all({ limit: 1 })) ids.push(each.sessionId);
+  expect(new Set(ids).size).toBe(4);
+  await session.delete();
+  await expect(session.get()).rejects.toMatchObject({ status: 404, code: "session_not_found" });
+});
+
+test("what the server refuses is one error, with status, code, details and when to come back", async () => {
+  const { client } = await start({ OMNID_MAX_SESSIONS: "1" });
+  const refused = await client.sessions.create({ title: 1 as never }).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(OmnidError);
+  expect(refused).toMatchObject({ status: 400, code: "invalid_request", details: [{ path: "title" }] });
+  const { sessionId } = await client.sessions.create();
+  await client.session(sessionId).submit("/run sleep 60");
+  await expect(client.sessions.create()).rejects.toMatchObject({ status: 429, retryAfter: 5 });
+  await client.session(sessionId).abort();
+});
+
+test("no answer at all is the same error, and an abort is the caller's own", async () => {
+  const client = createClient({ baseUrl: "http://127.0.0.1:9" });
+  await expect(client.models()).rejects.toMatchObject({ name: "OmnidError", status: 0, code: "network" });
+  const reason = new Error("never mind");
+  await expect(client.models({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
+});
+
+test("a proxy's own page is an error of its status", async () => {
+  const page = async () => new Response("<h1>Bad gateway</h1>", { status: 502, statusText: "Bad Gateway" });
+  const client = createClient({ baseUrl: "http://proxy", fetch: page });
+  await expect(client.models()).rejects.toMatchObject({ status: 502, code: "http" });
+  const cut = async () => new Response('{"models":[', { headers: { "content-type": "application/json" } });
+  const other = createClient({ baseUrl: "http://proxy", fetch: cut });
+  await expect(other.models()).rejects.toMatchObject({ status: 200, code: "unreadable" });
+});
+
+test("a refused token is asked for once, however many calls wait for it", async () => {
+  const { url } = await start({ OMNID_TOKENS: "ada:right" });
+  const asked: (string | undefined)[] = [];
+  const renewToken = async (refused: string | undefined) => {
+    asked.push(refused);
+    return "right";
+  };
+  const client = createClient({ baseUrl: url, token: "wrong", renewToken });
+  await Promise.all([client.models(), client.sessions.list(), client.sessions.create()]);
+  expect(asked).toEqual(["wrong"]);
+  const stubborn = createClient({ baseUrl: url, token: "wrong", renewToken: async () => "wrong" });
+  await expect(stubborn.models()).rejects.toMatchObject({ status: 401, code: "unauthorized" });
+});
+
+test("an approval is answered at its Session, and the follower sees it come and go", async () => {
+  const { client } = await start();
+  const { sessionId } = await client.sessions.create();
+  const session = client.session(sessionId);
+  const seen: number[] = [];
+  const following = session.follow();
+  await session.submit("/run echo hi");
+  for await (const { view } of following) {
+    if (seen.at(-1) !== view.approvals.length) seen.push(view.approvals.length);
+    const [open] = view.approvals;
+    if (open !== undefined && seen.length === 2) void client.decide(open, { decision: "deny", reason: "no" });
+    if (view.task?.state === "idle" && view.messages.length > 4 && view.gap === null) break;
+  }
+  expect(seen).toEqual([0, 1, 0]);
+  const { messages } = await session.messages();
+  expect(following.view.messages.map(({ message }) => message)).toEqual(
+    messages.map(({ ordinal: _, ...rest }) => rest),
+  );
+  following.close();
+  await following.closed;
+  expect(following.view.connection).toEqual({ status: "closed" });
+});
