@@ -1,24 +1,25 @@
 // The reference: for machines, and for people on a page that loads nothing from elsewhere.
 
-import swaggerUi from "@fastify/swagger-ui";
+import type { RouteOptions } from "fastify";
 import { z } from "zod";
 import type { App } from "../src/http/context.js";
+import { HttpError } from "../src/http/errors.js";
 import { answersBeside, content } from "../src/http/openapi.js";
+import type { Reference } from "../src/http/reference.js";
 
-// The page sets styles on its elements; its scripts are files of ours.
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self' 'unsafe-inline'",
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+const PAGE = "/docs";
 
-export async function docsRoutes(app: App): Promise<void> {
+/** @param routes all that there are when the first request comes */
+export function docsRoutes(app: App, routes: readonly RouteOptions[]): void {
+  let made: Promise<Reference> | undefined;
+  const reference = (): Promise<Reference> => {
+    made ??= import("../src/http/reference.js").then(({ createReference }) => createReference(routes, PAGE));
+    return made;
+  };
+  app.addHook("onClose", async () => {
+    await (await made?.catch(() => undefined))?.close(); // A failure was whoever's that asked.
+  });
+
   app.route({
     method: "GET",
     url: "/openapi.json",
@@ -29,7 +30,7 @@ export async function docsRoutes(app: App): Promise<void> {
       security: [],
       ...answersBeside({ 200: z.looseObject({ openapi: z.string() }).describe("The document") }, "host_not_allowed"),
     },
-    handler: async () => app.swagger(),
+    handler: async () => (await reference()).json() as { openapi: string },
   });
 
   app.route({
@@ -42,12 +43,21 @@ export async function docsRoutes(app: App): Promise<void> {
       security: [],
       ...answersBeside({ 200: content("application/yaml", z.string(), "The document") }, "host_not_allowed"),
     },
-    handler: async (_request, reply) => reply.type("application/yaml; charset=utf-8").send(app.swagger({ yaml: true })),
+    handler: async (_request, reply) => {
+      return reply.type("application/yaml; charset=utf-8").send((await reference()).yaml());
+    },
   });
 
-  await app.register(swaggerUi, {
-    routePrefix: "/docs",
-    staticCSP: PAGE_POLICY,
-    uiConfig: { url: "/openapi.json", validatorUrl: null, tryItOutEnabled: true, persistAuthorization: false },
-  });
+  for (const url of [PAGE, `${PAGE}/*`]) {
+    app.route({
+      method: "GET",
+      url,
+      schema: { hide: true },
+      handler: async (request, reply) => {
+        const { status, headers, body } = await (await reference()).page(request.raw.url ?? PAGE, request.headers);
+        if (status === 404) throw new HttpError("not_found", "there is nothing at this path");
+        return reply.code(status).headers(headers).send(body);
+      },
+    });
+  }
 }

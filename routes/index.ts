@@ -1,5 +1,6 @@
 // All routes, in the order of the reference.
 
+import type { RouteOptions } from "fastify";
 import type { App, RouteContext } from "../src/http/context.js";
 import { approvalRoutes } from "./approvals.js";
 import { docsRoutes } from "./docs.js";
@@ -16,6 +17,9 @@ import { taskRoutes } from "./tasks.js";
 import { webRoutes } from "./web.js";
 
 export async function registerRoutes(app: App, context: RouteContext): Promise<void> {
+  // What the reference is made of; the hook sees every route from here on.
+  const routes: RouteOptions[] = [];
+  app.addHook("onRoute", (route) => void routes.push(route));
   sessionRoutes(app, context);
   forkRoutes(app, context);
   await importRoutes(app, context);
@@ -27,6 +31,6 @@ export async function registerRoutes(app: App, context: RouteContext): Promise<v
   eventRoutes(app, context);
   historyRoutes(app, context);
   healthRoutes(app, context);
-  await docsRoutes(app);
+  docsRoutes(app, routes);
   await webRoutes(app);
 }

@@ -1,13 +1,8 @@
-// The OpenAPI document, made from the schemas that the routes are held to. Nothing is made before somebody asks for it.
+// What a route says of its answers, for the OpenAPI document; `reference.ts` makes the document of it.
 
-import swagger from "@fastify/swagger";
-import { jsonSchemaTransform, jsonSchemaTransformObject } from "fastify-type-provider-zod";
 import { z } from "zod";
-import { VERSION } from "../version.js";
-import type { App } from "./context.js";
 import { errorSchema } from "./contracts.js";
 import { type ErrorCode, errorBody, statusOf } from "./errors.js";
-import { tidyComponents } from "./openapi-components.js";
 
 /** For a person who reads the reference: when does this come? */
 const MEANING: Record<ErrorCode, string> = {
@@ -102,50 +97,6 @@ function document(own: Answers, codes: readonly ErrorCode[]): Documented {
   return { response, [CODES]: unique };
 }
 
-export async function registerOpenApi(app: App): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: "3.1.0",
-      info: {
-        title: "omnid",
-        version: VERSION,
-        description: "A server for AI agents: prompts in, OmniMessages out, over SSE that never loses one.",
-        license: { name: "MIT", identifier: "MIT" },
-      },
-      servers: [{ url: "/", description: "This server" }],
-      tags: [
-        { name: "Sessions", description: "One conversation under one model and one Workspace." },
-        { name: "Tasks", description: "What one prompt starts." },
-        { name: "Approvals", description: "Calls of tools that wait for a person." },
-        { name: "Streams", description: "What happens, while it happens." },
-        { name: "History", description: "What happened." },
-        { name: "Models", description: "What can be talked to." },
-        { name: "Server", description: "Health, figures and this document." },
-      ],
-      components: {
-        securitySchemes: {
-          bearer: { type: "http", scheme: "bearer", description: "Needed while tokens are configured." },
-          queryToken: {
-            type: "apiKey",
-            in: "query",
-            name: "access_token",
-            description: "On event streams only, for readers that cannot set headers.",
-          },
-        },
-      },
-      // A server without tokens asks for none.
-      security: [{ bearer: [] }, {}],
-    },
-    convertConstToEnum: false,
-    transform: jsonSchemaTransform,
-    transformObject: (document) => {
-      const made = jsonSchemaTransformObject(document) as OpenApiDocument;
-      for (const item of Object.values(made.paths)) for (const operation of Object.values(item)) finish(operation);
-      return tidyComponents(made) as ReturnType<typeof jsonSchemaTransformObject>;
-    },
-  });
-}
-
 interface Operation {
   requestBody?: { required?: boolean };
   responses: Record<string, { content?: Record<string, { examples?: Record<string, { value: unknown }> }> }>;
@@ -158,8 +109,8 @@ export interface OpenApiDocument {
   components: { schemas: Record<string, unknown> };
 }
 
-// The document's maker has no words for an optional body or for examples of an answer: marks on the route say it.
-function finish(operation: Operation): void {
+/** The document's maker has no words for an optional body or for examples of an answer: marks on the route say it. */
+export function finish(operation: Operation): void {
   if (operation[OPTIONAL_BODY] && operation.requestBody) operation.requestBody.required = false;
   for (const code of operation[CODES] ?? []) {
     const media = operation.responses[statusOf(code)]?.content?.["application/json"];

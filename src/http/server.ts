@@ -18,7 +18,6 @@ import { errorBody, HttpError, refusalOf, statusOf } from "./errors.js";
 import { IdempotencyKeys } from "./idempotency.js";
 import { createLog } from "./logging.js";
 import { createMetrics, type Metrics } from "./metrics.js";
-import { registerOpenApi } from "./openapi.js";
 import { createRouteTable, type RouteTable } from "./route-table.js";
 import { StreamSlots } from "./streams.js";
 import { acceptOnlyJson, validatorCompiler } from "./validation.js";
@@ -53,6 +52,8 @@ export async function createServer(parts: ServerParts): Promise<App> {
     routerOptions: { maxParamLength: MAX_PARAM_LENGTH },
     // Our own check answers a missing Host in the one shape.
     http: { requireHostHeader: false },
+    // Fastify loads compilers of its own unless it is given others: ours are set below, before any route.
+    schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
     clientErrorHandler: (error, socket) => answerBadRequest(error, socket as Socket, newId()),
     frameworkErrors: (error, request, reply) => {
       reply.header("x-request-id", request.id);
@@ -79,7 +80,6 @@ export async function createServer(parts: ServerParts): Promise<App> {
   await addHooks(app, context, table);
   answerExpectations(app, newId);
   app.setNotFoundHandler((request) => refuseUnknown(request, table));
-  await registerOpenApi(app);
   await registerRoutes(app, context);
   return app;
 }
@@ -178,6 +178,10 @@ function recordRequest(request: FastifyRequest, reply: FastifyReply, elapsedMs: 
   const level = status >= 500 ? "error" : "info";
   const done = reply.raw.writableFinished;
   request.log[level]({ method: request.method, path: pathOf(request), status, ms: elapsedMs, done }, "request");
+}
+
+function unused(): never {
+  throw new Error("every route is compiled by the compilers that are set");
 }
 
 /** The path alone: a query may hold a token. */

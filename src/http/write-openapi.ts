@@ -13,8 +13,7 @@ async function renderOpenApi(): Promise<string> {
   const loaded = loadConfig({ LOG_LEVEL: "silent" }, () => "{}");
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
   const app = await createServer({ config: loaded.config, host: noHost(), clock: systemClock(), newId: randomUUID });
-  await app.ready();
-  const yaml = app.swagger({ yaml: true });
+  const { payload: yaml } = await app.inject({ url: "/openapi.yaml", headers: { host: "localhost" } });
   await app.close();
   return yaml;
 }

@@ -6,16 +6,15 @@
 
 import { StringDecoder } from "node:string_decoder";
 import { createParser, type EventSourceParser } from "eventsource-parser";
-import { Agent, type Dispatcher, request } from "undici";
+import type { Agent, Dispatcher } from "undici";
 import type { Clock } from "../clock.js";
 import { type Failure, failure, httpFailure, networkFailure } from "./outcome.js";
 import { Body } from "./response-body.js";
 import { Silence } from "./silence.js";
 import type { HttpCall, WireEvent } from "./wire/wire.js";
 
-// Silence is timed by our clock, and only while we wait: undici's own timers would also run while our reader is slow.
-// No limit on connections: one stream holds one for minutes.
-const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 15_000 } });
+type Http = { request: typeof import("undici").request; dispatcher: Agent };
+let http: Promise<Http> | undefined;
 
 const MAX_ERROR_BYTES = 65_536;
 /** The longest event, and the longest body that is no event stream, in characters. */
@@ -60,8 +59,19 @@ export async function* readEvents(
   }
 }
 
-function send(call: HttpCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-  return request(call.url, { method: "POST", headers: call.headers, body: call.body, signal, dispatcher: agent });
+async function send(call: HttpCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  http ??= loadHttp();
+  const { request, dispatcher } = await http;
+  return request(call.url, { method: "POST", headers: call.headers, body: call.body, signal, dispatcher });
+}
+
+/** At the first call: loading it takes as long as a sixth of the server's start, and a quarter of its memory then. */
+async function loadHttp(): Promise<Http> {
+  const { Agent, request } = await import("undici");
+  // Silence is timed by our clock, and only while we wait: undici's own timers would also run while our reader is slow.
+  // No limit on connections: one stream holds one for minutes.
+  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 15_000 } });
+  return { request, dispatcher };
 }
 
 async function* events(body: Body, silence: Silence): AsyncGenerator<readonly WireEvent[], Failure | undefined, void> {
