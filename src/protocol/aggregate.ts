@@ -98,6 +98,8 @@ export class PartialAggregator {
 function keyOf(message: OmniMessage<PartialPayload>): string {
   const { payload } = message;
   const own = isPayload(message, "partial_text") || isPayload(message, "partial_thinking") ? "" : payload.tool_call_id;
+  // A Session's own text is most of all traffic: its key is a constant.
+  if (message.origin === undefined && own === "") return payload.type;
   return `${message.origin?.join("/") ?? ""}\n${payload.type}\n${String(own)}`;
 }
 

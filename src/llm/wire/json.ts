@@ -8,7 +8,9 @@ export type JsonRecord = Record<string, unknown>;
 export const asRecord = (value: unknown): JsonRecord | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonRecord) : undefined;
 
-export const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const NOTHING: readonly unknown[] = [];
+
+export const asList = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : NOTHING);
 
 /** The string, or "" for anything else. */
 export const asText = (value: unknown): string => (typeof value === "string" ? value : "");
@@ -25,14 +27,15 @@ const MAX_EVENT_DEPTH = 1000;
 
 /** The data of a provider's event. All decoders read it here, so nothing of it is too deep to be written again. */
 export function parseEvent(data: string): Result<unknown, "undecodable"> {
-  const refused = (why: string) => refuse("undecodable", `an event that ${why}: ${data.slice(0, 200)}`);
-  if (nestsDeeper(data, MAX_EVENT_DEPTH)) return refused("nests too deeply");
+  if (nestsDeeper(data, MAX_EVENT_DEPTH)) return undecodable("nests too deeply", data);
   try {
     return ok(JSON.parse(data));
   } catch {
-    return refused("is not JSON");
+    return undecodable("is not JSON", data);
   }
 }
+
+const undecodable = (why: string, data: string) => refuse("undecodable", `an event that ${why}: ${data.slice(0, 200)}`);
 
 /** True when the text is one whole JSON object. A prefix of an object never is. */
 export function isObjectText(text: string): boolean {

@@ -24,9 +24,7 @@ export class ReasoningReader {
 
   /** @param delta a `delta` or a whole `message`; its `content` may be an array. */
   read(delta: JsonRecord): ReasoningPart {
-    const details = asList(delta.reasoning_details)
-      .map((entry) => asRecord(entry))
-      .filter((entry) => entry !== undefined);
+    const details = detailsOf(delta);
     for (const field of PLAIN_FIELDS) {
       const text = asText(delta[field]);
       if (text === "") continue;
@@ -41,6 +39,15 @@ export class ReasoningReader {
   }
 }
 
+function detailsOf(delta: JsonRecord): JsonRecord[] {
+  const details: JsonRecord[] = [];
+  for (const entry of asList(delta.reasoning_details)) {
+    const detail = asRecord(entry);
+    if (detail !== undefined) details.push(detail);
+  }
+  return details;
+}
+
 /** The visible text of `content`, which is a string, null, or an array of typed parts. */
 export function visibleText(content: unknown): string {
   if (typeof content === "string") return content;
@@ -51,6 +58,7 @@ export function visibleText(content: unknown): string {
 }
 
 function thinkingParts(content: unknown): string {
+  if (!Array.isArray(content)) return "";
   return asList(content)
     .map((part) => asRecord(part))
     .filter((part) => part?.type === "thinking")

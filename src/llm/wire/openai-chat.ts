@@ -141,7 +141,7 @@ class ChatDecoder implements WireDecoder {
     // The legacy single call: one index of its own.
     const legacy = asRecord(delta.function_call);
     const entries = legacy === undefined ? calls : [...calls, { index: -1, function: legacy }];
-    this.#calls.push(entries, () => this.#beginSegment());
+    if (entries.length > 0) this.#calls.push(entries, () => this.#beginSegment());
     if (this.#calls.problem !== undefined) this.#fail(failure("malformed", this.#calls.problem));
   }
 
@@ -232,20 +232,22 @@ class ChatDecoder implements WireDecoder {
 
 /** Choice 0; others of a multi-choice answer are not ours. */
 function firstChoice(choices: unknown): JsonRecord | undefined {
-  return asList(choices)
-    .map((choice) => asRecord(choice))
-    .find(
-      (choice) => choice !== undefined && (choice.index === undefined || choice.index === null || choice.index === 0),
-    );
+  for (const entry of asList(choices)) {
+    const choice = asRecord(entry);
+    if (choice !== undefined && (choice.index === undefined || choice.index === null || choice.index === 0))
+      return choice;
+  }
+  return undefined;
 }
 
 const saysSomething = (delta: JsonRecord): boolean =>
   visibleText(delta.content) !== "" || asList(delta.tool_calls).length > 0;
 
+const isSaid = (error: unknown): boolean => error !== undefined && error !== null && error !== false && error !== "";
+
 function errorIn(chunk: JsonRecord, choice: JsonRecord | undefined): unknown {
-  for (const error of [chunk.error, choice?.error, asRecord(chunk.x_groq)?.error]) {
-    if (error !== undefined && error !== null && error !== false && error !== "") return { error };
-  }
+  const error = [chunk.error, choice?.error, asRecord(chunk.x_groq)?.error].find(isSaid);
+  if (error !== undefined) return { error };
   if (chunk.object === "error") return chunk;
   // A body that is no chunk at all but explains itself.
   if (chunk.choices === undefined && chunk.usage === undefined && chunk.id === undefined) {
