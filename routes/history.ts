@@ -4,14 +4,13 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import type { App, RouteContext } from "../src/http/context.js";
 import { historyQuery, historySchema, sessionParams } from "../src/http/contracts.js";
-import { orThrow } from "../src/http/errors.js";
 import { answers, content } from "../src/http/openapi.js";
 import { toLine } from "../src/protocol/message.js";
 import type { HistoryPage } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
 
 /** An answer below this goes out whole, with its length. */
-const STREAM_ABOVE_BYTES = 256 * 1024;
+const STREAM_ABOVE_CHARS = 256 * 1024;
 
 const TRACE_URL = "/api/sessions/:id/trace";
 
@@ -31,16 +30,17 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
         { 200: historySchema.describe("Records in order, and the open fragments") },
         "invalid_request",
         "session_not_found",
+        "storage_failed",
       ),
     },
     handler: async (request, reply) => {
       const session = await findSession(host, request.params.id, request.owner);
-      const page = orThrow(await session.history(request.query));
+      const pieces = historyPieces(session.history(request.query));
       reply.type("application/json; charset=utf-8");
-      const size = page.records.reduce((sum, record) => sum + record.json.length, 0);
-      if (size < STREAM_ABOVE_BYTES) return reply.send([...historyPieces(page)].join(""));
-      // One buffer at a time: what a slow client has not taken is not rendered yet.
-      return reply.send(Readable.from(historyPieces(page), { objectMode: false, highWaterMark: 1 }));
+      const head = await take(pieces, STREAM_ABOVE_CHARS);
+      if (head.isWhole) return reply.send(head.text);
+      // One piece at a time: what a slow client has not taken is not even read yet.
+      return reply.send(Readable.from(joined(head.text, pieces), { objectMode: false, highWaterMark: 1 }));
     },
   });
 
@@ -71,17 +71,40 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
 const PIECE_CHARS = 64 * 1024;
 
 /** The answer's text, in pieces. Records are spliced in as stored: they are never parsed and written again. */
-export function* historyPieces(page: HistoryPage): Generator<string> {
+export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGenerator<string, void, void> {
   let piece = '{"messages":[';
   let separator = "";
-  for (const { ordinal, json } of page.records) {
-    piece += `${separator}{"ordinal":${ordinal},${json.slice(1)}`;
-    separator = ",";
-    if (piece.length < PIECE_CHARS) continue;
-    yield piece;
-    piece = "";
+  for await (const batch of records) {
+    for (const { ordinal, json } of batch) {
+      piece += `${separator}{"ordinal":${ordinal},${json.slice(1)}`;
+      separator = ",";
+      if (piece.length < PIECE_CHARS) continue;
+      yield piece;
+      piece = "";
+    }
   }
-  const { cursor, live, children, nextBefore } = page;
+  const { cursor, live, children, nextBefore } = rest;
   // The rest as an object of its own, without its opening brace.
   yield `${piece}],${toLine({ cursor, live, children, nextBefore }).slice(1)}`;
+}
+
+/** Takes pieces until they are as long as `chars`. A disk that refuses meanwhile refuses the request. */
+async function take(pieces: AsyncIterator<string, void>, chars: number): Promise<{ text: string; isWhole: boolean }> {
+  let text = "";
+  while (text.length < chars) {
+    const piece = await pieces.next();
+    if (piece.done === true) return { text, isWhole: true };
+    text += piece.value;
+  }
+  return { text, isWhole: false };
+}
+
+async function* joined(head: string, rest: AsyncGenerator<string, void, void>): AsyncGenerator<string, void, void> {
+  try {
+    yield head;
+    yield* rest;
+  } finally {
+    // Also where the client left before it had the head: the file is let go.
+    await rest.return();
+  }
 }

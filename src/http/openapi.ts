@@ -42,7 +42,7 @@ const MEANING: Record<ErrorCode, string> = {
   internal: "Something failed inside the server.",
   shutting_down: "The server is shutting down; try again soon.",
   not_ready: "The data directory takes no writes.",
-  storage_failed: "The record could not be written.",
+  storage_failed: "A record could not be written, or the Trace could not be read.",
 };
 
 const CODES = "x-omnid-codes";

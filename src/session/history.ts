@@ -1,8 +1,9 @@
 // A page of history that fits the stream without a seam: the cursor, the open fragments and the number of records are
 // taken in one tick, then exactly those records are read, whatever is appended meanwhile.
+//
+// They are read as they are taken: of a history as long as the disk, the memory holds one batch.
 
 import type { Channel } from "../channel/channel.js";
-import { ok, type Result, refuse } from "../result.js";
 import type { Trace } from "../trace/trace-store.js";
 import type { Journal } from "./journal.js";
 import type { HistoryPage, HistoryQuery } from "./types.js";
@@ -15,26 +16,16 @@ export interface HistoryDeps {
   children: Record<string, number> | undefined;
 }
 
-export async function readHistory(
-  { journal, channel, trace, children }: HistoryDeps,
-  query: HistoryQuery,
-): Promise<Result<HistoryPage, "storage_failed">> {
-  const cursor = channel.headId;
+export function readHistory({ journal, channel, trace, children }: HistoryDeps, query: HistoryQuery): HistoryPage {
   const fragments = journal.fragments.fragments();
   const range = rangeOf(query, journal.records, journal.contextStart);
-  try {
-    const records: HistoryPage["records"] = [];
-    for await (const batch of trace.read(range)) for (const { ordinal, json } of batch) records.push({ ordinal, json });
-    return ok({
-      records,
-      cursor,
-      ...(fragments.length > 0 ? { live: { fragments } } : {}),
-      ...(children === undefined ? {} : { children }),
-      ...(range.from > range.floor && range.from < range.to ? { nextBefore: range.from } : {}),
-    });
-  } catch (error) {
-    return refuse("storage_failed", `the Trace cannot be read: ${error instanceof Error ? error.message : error}`);
-  }
+  return {
+    records: trace.read(range),
+    cursor: channel.headId,
+    ...(fragments.length > 0 ? { live: { fragments } } : {}),
+    ...(children === undefined ? {} : { children }),
+    ...(range.from > range.floor && range.from < range.to ? { nextBefore: range.from } : {}),
+  };
 }
 
 /** The ordinals a query asks for; `floor` is the oldest that it could reach. */

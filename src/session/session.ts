@@ -221,7 +221,7 @@ export class Session implements HostedSession, ChildSession {
     return { epoch, lastSeq, ...(carried === undefined ? {} : { carried }) };
   }
 
-  history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>> {
+  history(query: HistoryQuery): HistoryPage {
     return readHistory({ ...this.#deps, children: this.#parts.children.carried }, query);
   }
 

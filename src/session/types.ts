@@ -166,9 +166,16 @@ export type SessionRefusal =
   | "storage_failed"
   | "shutting_down";
 
-/** A page of history: `lines` are Trace records as stored (JSON, one object each), from ordinal `first` on. */
+/** A record as it is stored, and its place in the Trace. */
+export interface HistoryRecord {
+  ordinal: number;
+  json: string;
+}
+
+/** A page of history. It says how the Session stood when it was asked for, whatever is appended while it is read. */
 export interface HistoryPage {
-  records: { ordinal: number; json: string }[];
+  /** The records in order, read from the disk as they are taken, once. Throws StorageError where the disk refuses. */
+  records: AsyncIterable<readonly HistoryRecord[]>;
   cursor: string;
   live?: { fragments: OmniMessage[] };
   children?: Record<string, number>;
@@ -221,7 +228,7 @@ export interface HostedSession {
   decide(toolCallId: string, decision: ClientDecision): Promise<Result<void, SessionRefusal>>;
   /** Interrupts what runs; what waits goes too with `clearQueue`. @returns false when nothing was running. */
   abort(options: { clearQueue?: boolean }): Promise<Result<boolean, SessionRefusal>>;
-  history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>>;
+  history(query: HistoryQuery): HistoryPage;
   /** The Trace as stored, byte for byte, all its files in order. */
   openTrace(): Readable;
   /**

@@ -1,22 +1,26 @@
 import { connect, type Socket } from "node:net";
+import { Readable } from "node:stream";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { historyPieces } from "../../routes/history.js";
 import { toLine } from "../../src/protocol/message.js";
+import { StorageError } from "../../src/trace/storage-error.js";
 import { call, makeSession, startServer } from "../support/http-server.js";
 
-test("the pieces of an answer, however many, are one JSON object with each record as stored and its ordinal", () => {
-  fc.assert(
-    fc.property(
+test("the pieces of an answer, however many, are one JSON object with each record as stored and its ordinal", async () => {
+  await fc.assert(
+    fc.asyncProperty(
       fc.array(fc.record({ timestamp: fc.string(), payload: fc.string({ maxLength: 40_000 }) }), { maxLength: 8 }),
       fc.record({
         children: fc.option(fc.dictionary(fc.string(), fc.nat()), { nil: undefined }),
         nextBefore: fc.option(fc.nat(), { nil: undefined }),
       }),
-      (messages, more) => {
+      async (messages, more) => {
         const records = messages.map((message, n) => ({ ordinal: n + 5, json: toLine(message) }));
         const defined = Object.fromEntries(Object.entries(more).filter(([, value]) => value !== undefined));
-        const text = [...historyPieces({ records, cursor: "7-9", ...defined })].join("");
+        const batches = Readable.from([records.slice(0, 3), records.slice(3)]);
+        let text = "";
+        for await (const piece of historyPieces({ records: batches, cursor: "7-9", ...defined })) text += piece;
         const expected = {
           messages: messages.map((message, n) => ({ ordinal: n + 5, ...message })),
           cursor: "7-9",
@@ -57,6 +61,33 @@ test("C5: a client that does not read a large history makes the server hold a sm
   expect(held).toBeLessThan(1_000_000);
   expect(serverSide.bytesWritten).toBeLessThan(40_000_000);
   socket.destroy();
+});
+
+test("a disk that refuses a history at once is 507; one that refuses it half-way cuts the answer off", async () => {
+  const server = await startServer();
+  const id = await makeSession(server);
+  const session = server.host.sessions.get(id)!;
+  session.fill(3000, 1000);
+  const whole = session.history.bind(session);
+  const batches = (failAt: number) =>
+    Readable.from(
+      (async function* () {
+        let batch = 0;
+        for await (const records of whole({}).records) {
+          for (let n = 0; n < records.length; n += 100, batch += 1) {
+            if (batch === failAt) throw new StorageError("read_failed", "the trace could not be read");
+            yield records.slice(n, n + 100);
+          }
+        }
+      })(),
+    );
+  session.history = () => ({ ...whole({}), records: batches(0) });
+  const refused = await call(server, "GET", `/api/sessions/${id}/messages`);
+  expect([refused.status, refused.body.error.code]).toEqual([507, "storage_failed"]);
+  session.history = () => ({ ...whole({}), records: batches(8) });
+  const begun = await fetch(`${server.url}/api/sessions/${id}/messages`);
+  expect(begun.status).toBe(200);
+  await expect(begun.text()).rejects.toThrow();
 });
 
 test("the Trace is downloaded byte for byte, and HEAD opens no file", async () => {

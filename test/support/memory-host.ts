@@ -289,16 +289,16 @@ export class MemorySession implements HostedSession {
     return false;
   }
 
-  async history(query: HistoryQuery): Promise<Result<HistoryPage, SessionRefusal>> {
+  history(query: HistoryQuery): HistoryPage {
     const all = this.#records.map((json, ordinal) => ({ ordinal, json }));
     const within = all.filter((r) => r.ordinal < (query.before ?? all.length) && r.ordinal > (query.after ?? -1));
     const records = within.slice(query.limit === undefined ? 0 : -query.limit);
     const first = records[0]?.ordinal ?? 0;
-    return ok({
-      records,
+    return {
+      records: Readable.from([records]),
       cursor: this.channel.headId,
       ...(first > 0 && query.after === undefined && { nextBefore: first }),
-    });
+    };
   }
 
   openTrace(): Readable {

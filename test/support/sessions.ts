@@ -16,6 +16,7 @@ import { validateStream } from "../../src/protocol/validate.js";
 import type { SessionProcess } from "../../src/session/process.js";
 import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
 import { createRecordStore } from "../../src/session/session-record.js";
+import type { HistoryPage, HistoryQuery } from "../../src/session/types.js";
 import { createTraceStore } from "../../src/trace/jsonl-store.js";
 import { diskFs, type TraceFs } from "../../src/trace/trace-fs.js";
 
@@ -99,11 +100,14 @@ export async function made<T>(result: Promise<{ ok: true; value: T } | { ok: fal
   return settled.value;
 }
 
-export async function recordsOf(session: {
-  history(query: object): Promise<{ ok: boolean; value?: { records: { json: string }[] } }>;
-}): Promise<OmniMessage[]> {
-  const page = await session.history({});
-  return (page.value?.records ?? []).map(({ json }) => JSON.parse(json));
+export async function recordsOf(
+  session: { history(query: HistoryQuery): Pick<HistoryPage, "records"> },
+  query: HistoryQuery = {},
+): Promise<OmniMessage[]> {
+  const records: OmniMessage[] = [];
+  for await (const batch of session.history(query).records)
+    for (const { json } of batch) records.push(JSON.parse(json));
+  return records;
 }
 
 /** The records of a Session, held to every guarantee. @param running its Task goes on */
