@@ -102,10 +102,11 @@ export class Children {
     const made = await this.#deps.spawn(task);
     if (!made.ok) throw new ToolFailure(`No subagent could be started: ${made.message}.`);
     const child = made.value;
-    if (!(await this.#pointTo(child, context)) || context.signal.aborted) return ABORTED;
+    if (!(await this.#pointTo(child, context))) return ABORTED;
     this.#working.set(child.id, child);
     this.#show(child, child.firstRecord);
     try {
+      if (context.signal.aborted) return ABORTED;
       return await this.#follow(child, task.prompt, context.signal);
     } finally {
       this.#carried.set(child.id, child.recordCount);

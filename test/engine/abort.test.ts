@@ -8,7 +8,7 @@ const last = (messages: readonly OmniMessage[]) => messages[messages.length - 1]
 const texts = (messages: readonly OmniMessage[]) =>
   messages.filter((message) => isPayload(message, "text")).map((message) => message.payload.text);
 
-const stuck: ScriptedTool = async function* (_args, signal) {
+const stuck: ScriptedTool = async function* (_args, { signal }) {
   yield "some ";
   await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 };

@@ -245,7 +245,7 @@ test("a record that cannot be written is not shown, and ends the Task with every
     model,
     refuses: (message) => isPayload(message, "tool_call_output"),
     environment: scriptedTools({
-      t: async function* (_args, signal) {
+      t: async function* (_args, { signal }) {
         yield "x";
         signal.addEventListener("abort", () => stopped.open());
       },

@@ -5,7 +5,14 @@ import { expect } from "vitest";
 import { type Clock, systemClock } from "../../src/clock.js";
 import type { CompactionSettings } from "../../src/engine/compaction.js";
 import { Context } from "../../src/engine/context.js";
-import type { Approver, Environment, LLMClient, LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
+import type {
+  Approver,
+  Environment,
+  LLMClient,
+  LLMOutcome,
+  LLMRequest,
+  ToolExecution,
+} from "../../src/engine/ports.js";
 import { runTask, type TaskDeps, type TaskOutcome } from "../../src/engine/run.js";
 import { Unfinished } from "../../src/engine/unfinished.js";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
@@ -15,6 +22,7 @@ import type { OmniMessage } from "../../src/protocol/message.js";
 import type { TokenCounts } from "../../src/protocol/payloads.js";
 import { SegmentWriter, ToolOutputWriter } from "../../src/protocol/segment.js";
 import { validateStream } from "../../src/protocol/validate.js";
+import type { Journal } from "../../src/session/journal.js";
 import { metaOf } from "./messages.js";
 
 const now = () => new Date().toISOString();
@@ -101,7 +109,7 @@ export const counts = (input: number, output: number): TokenCounts => ({
   total: input + output,
 });
 
-export type ScriptedTool = (args: string, signal: AbortSignal) => AsyncGenerator<string, void, void>;
+export type ScriptedTool = (args: string, execution: ToolExecution) => AsyncGenerator<string, void, void>;
 
 /** Tools by name. One that yields nothing more after the abort is closed as an interrupt closes it. */
 export function scriptedTools(tools: Record<string, ScriptedTool>): Environment & { started: string[] } {
@@ -114,7 +122,8 @@ export function scriptedTools(tools: Record<string, ScriptedTool>): Environment 
       return /^\s*(\{.*)?$/s.test(call.payload.arguments) ? undefined : "The arguments are not an object.";
     },
     mayWrite: () => true,
-    async *execute({ call, signal }) {
+    async *execute(execution) {
+      const { call, signal } = execution;
       const writer = new ToolOutputWriter(now, call.payload.tool_call_id);
       const tool = tools[call.payload.name];
       if (tool === undefined || !/^\s*(\{.*)?$/s.test(call.payload.arguments)) {
@@ -122,7 +131,7 @@ export function scriptedTools(tools: Record<string, ScriptedTool>): Environment 
         return;
       }
       started.push(call.payload.tool_call_id);
-      for await (const text of tool(call.payload.arguments, signal)) yield writer.append(text);
+      for await (const text of tool(call.payload.arguments, execution)) yield writer.append(text);
       if (signal.aborted) {
         yield [...writer.append("[interrupted: tool aborted by user]"), ...writer.end({ stop: "aborted" })];
       } else yield [...writer.append(writer.content === "" ? "[no output]" : ""), ...writer.end()];
@@ -143,6 +152,8 @@ export interface Harness {
   context: Context;
   unfinished: Unfinished;
   abort(): void;
+  /** Shows what a child has shown. */
+  journal: Pick<Journal, "commit" | "fragments">;
   /** Closes what a refused record left unfinished, as a restart does. */
   close(): void;
   /** Says something into the running Task. */
@@ -166,6 +177,7 @@ export function harness(options: {
   written?: () => Promise<void>;
   /** Rejects the append of a record, as a full disk does. */
   refuses?: (message: OmniMessage) => boolean;
+  onShown?: (message: OmniMessage) => void;
   /** Left out: no context is ever due. */
   compaction?: Partial<CompactionSettings>;
 }): Harness {
@@ -197,8 +209,9 @@ export function harness(options: {
   const show = (batch: readonly OmniMessage[]) => {
     for (const message of batch) {
       if (isPartial(message)) fragments.push(message);
-      else keep(message);
+      else if (message.origin === undefined) keep(message);
       stream.push(message);
+      options.onShown?.(message);
       for (const entry of waiting) if (entry.fits(message)) entry.resolve(message);
       waiting = waiting.filter((entry) => !entry.fits(message));
     }
@@ -207,7 +220,7 @@ export function harness(options: {
     if (batch.some((message) => options.refuses?.(message) === true)) throw new Error("ENOSPC");
   };
   const commit: TaskDeps["commit"] = (batch) => {
-    if (batch.every(isPartial)) {
+    if (batch.every((message) => isPartial(message) || message.origin !== undefined)) {
       show(batch);
       return undefined;
     }
@@ -222,6 +235,7 @@ export function harness(options: {
     context,
     unfinished,
     abort: () => stop.abort(),
+    journal: { commit, fragments },
     close: () => {
       show(fragments.closers(now(), "aborted", "all"));
       show(unfinished.closing(now(), usage, { status: "aborted", abortReason: "server_restarted" }));
