@@ -3,6 +3,7 @@
 import { expect, test } from "vitest";
 import { systemClock } from "../../src/clock.js";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
+import { withOrigin } from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { ok } from "../../src/result.js";
 import { Children, type ChildSession } from "../../src/session/children.js";
@@ -47,7 +48,7 @@ test("an interrupt while the pointer is being recorded: the child is shown, and 
   const { children, shown, discarded, stop, run, runs } = parent();
   const output = await run(async () => stop.abort());
   expect(output).toMatchObject({ stop: "aborted" });
-  expect(shown).toMatchObject([{ origin: ["session-child"], payload: { type: "session_meta" } }]);
+  expect(shown).toEqual([withOrigin(metaOf("session-child"), "session-child")]);
   expect([discarded, runs(), children.atWork]).toEqual([[], 0, 0]);
 });
 
