@@ -6,7 +6,6 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
-import type { ChannelStat } from "./channel/channel.js";
 import { ChannelFigures } from "./channel/channel-figures.js";
 import { HeartbeatWheel } from "./channel/heartbeat.js";
 import { ReplayBudget } from "./channel/replay-budget.js";
@@ -18,8 +17,17 @@ import { createMetrics, type Metrics } from "./http/metrics.js";
 import { type OpenKeys, openKeys } from "./http/open-keys.js";
 import { createServer } from "./http/server.js";
 import { createLLMClient } from "./llm/client.js";
+import { countedClient } from "./llm/counted-client.js";
 import { modelName } from "./llm/model-spec.js";
 import { ignoresThinkingLevel } from "./llm/thinking-support.js";
+import {
+  measureChannels,
+  measureMcp,
+  measureMcpCalls,
+  measureRequests,
+  measureSessions,
+  measureWork,
+} from "./measure.js";
 import { viewOf } from "./model-registry.js";
 import { acquireLease, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
@@ -140,7 +148,7 @@ export async function hostSessions(
     log,
     traces,
     records: createRecordStore({ traces, fsync: config.fsync, log }),
-    models: modelsOf(config, clock),
+    models: modelsOf(config, clock, measureRequests(metrics)),
     heartbeat: new HeartbeatWheel({ intervalMs: config.heartbeatMs, clock }),
     workspacesFolder,
     commandEnvironment: scrubEnvironment(process.env, {
@@ -157,15 +165,10 @@ export async function hostSessions(
     allowOutside: config.allowOutside,
     maxSessions: config.maxSessions,
     maxTasks: config.maxTasks,
-    onChannelStat: countChannels(metrics, log),
+    ...measureWork(metrics, log),
   });
-  metrics.gauge("omnid_sessions", "Sessions in the data directory", () => manager.figures.sessions);
-  metrics.gauge("omnid_sessions_in_memory", "Sessions in memory", () => manager.figures.inMemory);
-  metrics.gauge("omnid_tasks_running", "Tasks that run", () => manager.figures.running);
-  metrics.gauge("omnid_subagents_running", "Children at work, in the places of their parents", () => {
-    return manager.figures.children;
-  });
-  metrics.gauge("omnid_approvals_pending", "Approvals that wait for a person", () => manager.figures.pendingApprovals);
+  measureChannels(metrics, figures, budget);
+  measureSessions(metrics, manager, clock);
   return manager;
 }
 
@@ -173,44 +176,32 @@ export async function hostSessions(
 export function connectMcp(config: Config, log: Logger, clock: Clock, metrics: Metrics): McpServers | undefined {
   const names = Object.keys(config.mcpServers);
   if (names.length === 0) return undefined;
-  const calls = metrics.counter("omnid_mcp_calls_total", "Calls of MCP tools", ["server", "outcome"]);
   const { PATH, HOME } = process.env;
   const mcp = startMcp({
     servers: config.mcpServers,
     environment: { ...(PATH === undefined ? {} : { PATH }), ...(HOME === undefined ? {} : { HOME }) },
     clock,
     log,
-    onCall: (call) => calls(call),
+    onCall: measureMcpCalls(metrics),
   });
-  metrics.gauge("omnid_mcp_servers", "MCP servers that are configured", () => names.length);
-  metrics.gauge("omnid_mcp_servers_connected", "MCP servers that are connected", () => mcp.figures.connected);
-  metrics.gauge("omnid_mcp_tools", "Tools of MCP servers that a new Session is offered", () => mcp.figures.tools);
+  measureMcp(metrics, mcp, names.length);
   return mcp;
 }
 
-function modelsOf({ models, requestTimeoutMs, demoDelayMs }: Config, clock: Clock): Models {
+function modelsOf(
+  { models, requestTimeoutMs, demoDelayMs }: Config,
+  clock: Clock,
+  onRequest: ReturnType<typeof measureRequests>,
+): Models {
   return {
     defaultModel: models.defaultModel,
     views: () => models.models.map(viewOf),
     find: (provider, modelId) => models.find(provider, modelId),
-    client: (spec) => createLLMClient(spec, { clock, newId, requestTimeoutMs, demoDelayMs }),
-  };
-}
-
-function countChannels(metrics: Metrics, log: Logger): (stat: ChannelStat, sessionId?: string) => void {
-  const resyncs = metrics.counter("omnid_resyncs_total", "Readers that lost their place", ["reason"]);
-  const dropped = metrics.counter("omnid_readers_dropped_total", "Readers that were disconnected", ["reason"]);
-  return (stat, sessionId) => {
-    switch (stat.name) {
-      case "resync_required":
-        return resyncs({ reason: stat.reason });
-      case "reader_dropped":
-        log.info({ sessionId, reason: "does_not_read" }, "a reader that took nothing for a minute was disconnected");
-        return dropped({ reason: "does_not_read" });
-      case "reader_failed":
-        log.error({ err: stat.error, sessionId, reason: "fault" }, "a stream was cut off");
-        return dropped({ reason: "fault" });
-    }
+    client: (spec) =>
+      countedClient(createLLMClient(spec, { clock, newId, requestTimeoutMs, demoDelayMs }), {
+        clock,
+        onRequest: (stat) => onRequest(spec.provider, stat),
+      }),
   };
 }
 

@@ -66,11 +66,13 @@ const ALLOWED: Record<string, string[]> = {
   routes: ["protocol", "engine", "session", "channel", "http", "config"],
   cli: ["protocol", "engine", "llm", "model-registry", "config", "main"],
   web: [],
+  measure: ["channel", "http", "llm", "session", "tools"],
   main: [
     "channel",
     "config",
     "http",
     "llm",
+    "measure",
     "model-registry",
     "routes",
     "session",

@@ -2,8 +2,8 @@
 // recently gives first, down to its newest message; the one that is being published to gives last.
 //
 // Invariants: nothing goes that a ring must keep: its newest message, and what readers that keep up do not have yet. A
-// ring that held back something for its readers gives it as soon as they have it. A pass makes room for many messages, so
-// that its cost is shared by them.
+// ring that held back something for its readers gives it as soon as they have it, and one that kept a large newest message
+// gives that with the next. A pass makes room for many messages, so that its cost is shared by them.
 
 /** What a ring holds after it was asked to give, and whether it will have more to give once its readers are served. */
 export interface Shed {
@@ -43,7 +43,8 @@ export class ReplayBudget {
     const share: BudgetShare = new BudgetShare({
       shed,
       use: () => ++this.#uses,
-      change: (by) => this.#change(by),
+      change: (by, isDue) => this.#change(by, isDue),
+      isLarge: (bytes) => bytes > this.#slack,
       pass: () => this.#pass(),
       leave: () => this.#shares.delete(share),
     });
@@ -51,10 +52,10 @@ export class ReplayBudget {
     return share;
   }
 
-  #change(by: number): void {
+  #change(by: number, isDue: boolean): void {
     this.#bytes += by;
     if (this.#bytes <= this.#maxBytes) this.#limit = this.#maxBytes;
-    else if (this.#bytes > this.#limit || this.#uses >= this.#patience) this.#pass();
+    else if (isDue || this.#bytes > this.#limit || this.#uses >= this.#patience) this.#pass();
   }
 
   #pass(): void {
@@ -73,7 +74,9 @@ export class ReplayBudget {
 interface Membership {
   shed(bytes: number): Shed;
   use(): number;
-  change(by: number): void;
+  /** `isDue`: a pass may free much now that could not before. */
+  change(by: number, isDue: boolean): void;
+  isLarge(bytes: number): boolean;
   pass(): void;
   leave(): void;
 }
@@ -84,6 +87,8 @@ export class BudgetShare {
   #bytes = 0;
   #hasLeft = false;
   #isOwing = false;
+  /** The newest message was large and had to stay when more was asked for than there was. */
+  #keepsLarge = false;
   /** Grows with each use of any ring. */
   usedAt: number;
 
@@ -101,9 +106,11 @@ export class BudgetShare {
   hold(bytes: number): void {
     if (this.#hasLeft) return;
     const by = bytes - this.#bytes;
+    const isDue = this.#keepsLarge;
     this.#bytes = bytes;
+    this.#keepsLarge = false;
     this.usedAt = this.#membership.use();
-    this.#membership.change(by);
+    this.#membership.change(by, isDue);
   }
 
   /** Says that somebody reads from the ring. */
@@ -123,7 +130,7 @@ export class BudgetShare {
     if (this.#hasLeft) return;
     this.#hasLeft = true;
     this.#membership.leave();
-    this.#membership.change(-this.#bytes);
+    this.#membership.change(-this.#bytes, false);
   }
 
   /** @returns the bytes that were freed. */
@@ -132,6 +139,7 @@ export class BudgetShare {
     const { held, isOwing } = this.#membership.shed(bytes);
     this.#bytes = held;
     this.#isOwing = isOwing;
+    this.#keepsLarge = before - held < bytes && this.#membership.isLarge(held);
     return before - held;
   }
 }

@@ -17,6 +17,7 @@ import { faultOutcome, type SessionProcess } from "./process.js";
 import { Session } from "./session.js";
 import type { ClaimTask, HostedChildren, SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
+import { timedSink } from "./timed-sink.js";
 import type { SessionView } from "./types.js";
 
 /** What the host of a Session answers it with. */
@@ -61,7 +62,7 @@ export async function loadSession(
     (session as Session).runSubagent(task, context),
   );
   const journal = new Journal({
-    trace,
+    trace: process.onTraceWrite === undefined ? trace : timedSink(trace, clock, process.onTraceWrite),
     channel,
     now: () => clock.iso(),
     tools: () => environment.definitions(),
@@ -129,6 +130,7 @@ export function environmentOf(
     tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
     ...(process.mcp === undefined ? {} : { source: process.mcp }),
     clock: process.clock,
+    ...(process.onToolCall === undefined ? {} : { onCall: process.onToolCall }),
   });
 }
 

@@ -8,10 +8,11 @@ import type { RetryPolicy } from "../engine/ladder.js";
 import type { LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
 import type { ModelSpec } from "../llm/model-spec.js";
+import type { CallStat } from "../tools/environment.js";
 import type { ToolSource } from "../tools/tool.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
 import type { RecordStore } from "./session-record.js";
-import type { ModelView } from "./types.js";
+import type { ModelView, SessionState } from "./types.js";
 
 /** The models that there are, as Sessions use them. */
 export interface Models {
@@ -34,6 +35,10 @@ export interface Figures {
   /** Children at work in the places of their parents. */
   children: number;
   pendingApprovals: number;
+  /** When the oldest of them was asked, in ms since 1970. */
+  oldestApprovalAt: number | undefined;
+  /** Those that are not in memory are `unloaded`. */
+  states: Record<SessionState | "unloaded", number>;
 }
 
 export interface SessionProcess {
@@ -63,6 +68,10 @@ export interface SessionProcess {
   maxTasks: number | undefined;
   /** `sessionId` is left out for the stream of an owner's Sessions. */
   onChannelStat(stat: ChannelStat, sessionId?: string): void;
+  /** A tool call that was run. None of these may throw. */
+  onToolCall?(call: CallStat): void;
+  /** A record is on the disk, this long after it was given to the Trace. */
+  onTraceWrite?(ms: number): void;
 }
 
 /** A Task that could not go on: a record that cannot be written is the disk's fault, anything else is a bug of ours. */

@@ -7,6 +7,7 @@ import { ok, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
 import { createSession, type Made } from "./create.js";
 import { Family } from "./family.js";
+import { figuresOf } from "./figures.js";
 import { forkSession } from "./fork.js";
 import { hostedChildren } from "./hosted-children.js";
 import { importSession } from "./import.js";
@@ -92,17 +93,7 @@ export class SessionManager implements SessionHost {
 
   /** Figures for the metrics. */
   get figures(): Figures {
-    let inMemory = 0;
-    let pendingApprovals = 0;
-    let children = 0;
-    for (const { session } of this.#entries.values()) {
-      if (session === undefined) continue;
-      inMemory += 1;
-      children += session.childrenAtWork;
-      // A child's are the child's.
-      pendingApprovals += session.approvals().filter(({ origin }) => origin === undefined).length;
-    }
-    return { sessions: this.#entries.size, inMemory, running: this.#places.taken, children, pendingApprovals };
+    return figuresOf(this.#entries, this.#places.taken);
   }
 
   create(request: CreateSession, owner: Owner, options: CreateOptions = {}): Promise<Taken<Session>> {

@@ -30,6 +30,7 @@ import type {
   PatchSession,
   QueueItem,
   SessionRefusal,
+  SessionState,
   SessionView,
   SubmitOptions,
   TaskView,
@@ -76,6 +77,10 @@ export class Session implements HostedSession, ChildSession {
     return this.#parts.runner.isIdle && this.childrenAtWork === 0 && this.#deps.channel.subscribers === 0;
   }
 
+  get state(): SessionState {
+    return this.#parts.runner.state;
+  }
+
   get record(): SessionRecord {
     return this.#record;
   }
@@ -83,7 +88,7 @@ export class Session implements HostedSession, ChildSession {
   view(): SessionView {
     return {
       ...recordView(this.#record),
-      state: this.#parts.runner.state,
+      state: this.state,
       pendingApprovals: this.#parts.openApprovals().length,
       queued: this.#parts.ledger.queued,
       usage: addUsage([this.ownUsage, ...Object.values(this.#childUsage)]),

@@ -5,9 +5,10 @@ import type { Clock } from "../clock.js";
 import type { Environment, ToolExecution } from "../engine/ports.js";
 import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../protocol/json-depth.js";
 import type { OmniMessage } from "../protocol/message.js";
-import type { ToolCallPayload } from "../protocol/payloads.js";
+import type { StopReason, ToolCallPayload } from "../protocol/payloads.js";
 import { ToolOutputWriter } from "../protocol/segment.js";
 import { ok, type Result, refuse, unreachable } from "../result.js";
+import { MCP_PREFIX, serverKeyIn } from "./mcp-names.js";
 import { Progress } from "./progress.js";
 import { type Tool, ToolFailure, type ToolOutput, type ToolSource } from "./tool.js";
 import { ToolRun } from "./tool-run.js";
@@ -23,13 +24,23 @@ export interface EnvironmentOptions {
   /** Further tools, whose names are none of `tools`. They are looked up at each call. */
   source?: ToolSource;
   clock: Clock;
+  /** Called with each call that was run to an end. Must not throw. */
+  onCall?(call: CallStat): void;
   /** Longest output of one call, in characters. Left out: 16,000. */
   maxOutputChars?: number;
 }
 
+/** One call that is over. */
+export interface CallStat {
+  /** A built-in tool's name, `mcp__<server>` for every tool of an MCP server, `other` for a name that is none. */
+  readonly tool: string;
+  /** The `stop_reason` of its output; `completed` where it has none. */
+  readonly outcome: StopReason;
+}
+
 /** Makes the Environment of one Session from its tools. Two tools of one name are a bug and throw. */
 export function createEnvironment(options: EnvironmentOptions): Environment {
-  const { tools, source, clock, maxOutputChars = DEFAULT_MAX_OUTPUT_CHARS } = options;
+  const { tools, source, clock, onCall, maxOutputChars = DEFAULT_MAX_OUTPUT_CHARS } = options;
   const byName = new Map(tools.map((tool) => [tool.definition.name, tool]));
   if (byName.size !== tools.length) throw new Error("two tools have one name");
   const definitions = tools.map((tool) => tool.definition);
@@ -45,8 +56,25 @@ export function createEnvironment(options: EnvironmentOptions): Environment {
       return prepared.ok ? undefined : prepared.message;
     },
     mayWrite: (toolName) => now.find(toolName)?.mayWrite ?? true,
-    execute: (execution) => execute(execution, now, clock, maxOutputChars),
+    execute: (execution) => {
+      const { name } = execution.call.payload;
+      const onEnd = (outcome: StopReason) =>
+        onCall?.({ tool: byName.has(name) ? name : familyOf(name, source), outcome });
+      return execute(execution, now, { clock, maxOutputChars, onEnd });
+    },
   };
+}
+
+/** What a model may say as a name is without end: only those of configured servers are told apart. */
+function familyOf(name: string, source: ToolSource | undefined): string {
+  const server = source?.find(name) === undefined ? undefined : serverKeyIn(name);
+  return server === undefined ? "other" : `${MCP_PREFIX}${server}`;
+}
+
+interface OutputOptions {
+  clock: Clock;
+  maxOutputChars: number;
+  onEnd(outcome: StopReason): void;
 }
 
 type Prepared = Result<{ tool: Tool; args: unknown }, "unknown_tool" | "bad_arguments">;
@@ -69,11 +97,11 @@ function prepare(source: ToolSource, call: ToolCallPayload): Prepared {
 async function* execute(
   execution: ToolExecution,
   source: ToolSource,
-  clock: Clock,
-  maxOutputChars: number,
+  options: OutputOptions,
 ): AsyncGenerator<readonly OmniMessage[], void, void> {
   const { call, signal, pointTo } = execution;
-  const output = new CappedOutput(execution, clock, maxOutputChars);
+  const { clock, maxOutputChars } = options;
+  const output = new CappedOutput(execution, options);
   let run: ToolRun | undefined;
   try {
     if (signal.aborted) return yield output.interrupt();
@@ -121,8 +149,10 @@ class CappedOutput {
   readonly #writer: ToolOutputWriter;
   readonly #cap: OutputCap;
   readonly #progress: Progress;
+  readonly #onEnd: (outcome: StopReason) => void;
 
-  constructor({ call, onProgress }: ToolExecution, clock: Clock, maxOutputChars: number) {
+  constructor({ call, onProgress }: ToolExecution, { clock, maxOutputChars, onEnd }: OutputOptions) {
+    this.#onEnd = onEnd;
     const toolCallId = call.payload.tool_call_id;
     this.#writer = new ToolOutputWriter(() => clock.iso(), toolCallId);
     this.#cap = new OutputCap(maxOutputChars);
@@ -140,6 +170,7 @@ class CappedOutput {
   end({ note = "", images = [], exitCode, stop }: ToolOutput): OmniMessage[] {
     if (this.#writer.ended) return [];
     this.close();
+    this.#onEnd(stop ?? "completed");
     const { lastChar } = this.#cap;
     const ownLine = note !== "" && lastChar !== "" && lastChar !== "\n" ? `\n${note}` : note;
     const last = lastChar === "" && note === "" ? NO_OUTPUT : ownLine;
@@ -157,6 +188,7 @@ class CappedOutput {
   interrupt(): OmniMessage[] {
     if (this.#writer.ended) return [];
     this.close();
+    this.#onEnd("aborted");
     return [
       ...this.#writer.append(this.#cap.finish(INTERRUPTED.length)),
       ...this.#writer.append(INTERRUPTED),

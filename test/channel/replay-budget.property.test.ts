@@ -204,6 +204,18 @@ test("once everything is delivered, all rings together hold no more than the bud
   );
 });
 
+test("a large message that had to stay as the newest goes with the next, and not only when as much has come again", () => {
+  const budget = new ReplayBudget(100_000);
+  const { channel, turn } = manualChannel({ budget });
+  channel.subscribe(new ReaderSink(), { snapshot: () => ({ events: ["{}"] }) });
+  channel.publish(JSON.stringify({ text: "x".repeat(200_000) }));
+  turn();
+  expect(budget.bytes).toBeGreaterThan(200_000);
+  channel.publish(JSON.stringify({ text: "y" }));
+  turn();
+  expect(budget.bytes).toBeLessThan(1_000);
+});
+
 test("a blocked reader that the budget passed by is told so, and goes on from the head", () => {
   const budget = new ReplayBudget(10_000);
   const [idle, busy] = [manualChannel({ budget }), manualChannel({ budget })];

@@ -100,6 +100,7 @@ test("tools of a process and of an address are recorded, offered, asked about an
   const metrics = await fetch(`${server.url}/metrics`).then((response) => response.text());
   expect(metrics).toMatch(/^omnid_mcp_servers_connected 2$/m);
   expect(metrics).toMatch(/^omnid_mcp_calls_total\{server="far",outcome="answered"\} 2$/m);
+  expect(metrics).toMatch(/^omnid_tool_calls_total\{tool="mcp__far",outcome="completed"\} 2$/m);
   expect(server.printed()).not.toContain(SECRET);
 });
 
