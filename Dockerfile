@@ -3,7 +3,7 @@ FROM node:22-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json tsconfig.build.json openapi.yaml ./
+COPY tsconfig.json tsconfig.build.json vite.config.ts openapi.yaml ./
 COPY src ./src
 COPY routes ./routes
 RUN npm run build && npm prune --omit=dev --ignore-scripts

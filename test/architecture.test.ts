@@ -20,7 +20,7 @@ function filesIn(directory: string): string[] {
   return readdirSync(directory).flatMap((name) => {
     const path = join(directory, name);
     if (statSync(path).isDirectory()) return filesIn(path);
-    return name.endsWith(".ts") ? [path] : [];
+    return /\.tsx?$/.test(name) ? [path] : [];
   });
 }
 
@@ -65,8 +65,8 @@ const ALLOWED: Record<string, string[]> = {
   http: ["protocol", "engine", "session", "channel", "config", "config-file", "model-registry", "routes", "llm"],
   routes: ["protocol", "engine", "session", "channel", "http", "config"],
   cli: ["protocol", "engine", "llm", "model-registry", "config", "main"],
-  web: [],
   measure: ["channel", "http", "llm", "session", "tools"],
+  web: ["client"],
   main: [
     "channel",
     "config",
@@ -132,12 +132,30 @@ describe("what only one place may know", () => {
     expect(wrong).toEqual([]);
   });
 
+  test("the page knows the server by the client alone, and the client by its front door", () => {
+    const wrong = sources
+      .filter(({ path }) => path.startsWith("src/web/"))
+      .flatMap(({ path, own }) => own.map((target) => ({ path, target })))
+      .filter(({ target }) => !target.startsWith("src/web/") && target !== "src/client/index.ts");
+    expect(wrong).toEqual([]);
+  });
+
+  test("what the page is bundled of stays out of the server", () => {
+    const bundled = /^(?:preact|@preact\/|marked$|dompurify$|highlight\.js)/;
+    const wrong = sources.filter(
+      ({ path, packages }) => !path.startsWith("src/web/") && packages.some((p) => bundled.test(p)),
+    );
+    expect(wrong.map(({ path }) => path)).toEqual([]);
+  });
+
   test("the system's time and randomness", () => {
     // Waiting and stamping go through a Clock, so that a test owns time.
     const allowed = ["src/clock.ts", "src/client/client-clock.ts", "src/main.ts"];
+    // The page has the browser's own, and its tests are of a real browser.
     const wrong = sources.filter(
       ({ path, text }) =>
         !allowed.includes(path) &&
+        !path.startsWith("src/web/") &&
         /\b(Date\.now|setTimeout|setInterval|AbortSignal\.timeout|Math\.random)\(/.test(text),
     );
     expect(wrong.map((source) => source.path)).toEqual([]);
@@ -151,7 +169,7 @@ describe("the shape of files", () => {
   });
 
   test("names are kebab-case and exports are named", () => {
-    expect(sources.filter(({ path }) => !/^[a-z0-9-/]+(\.d)?\.ts$/.test(path)).map(({ path }) => path)).toEqual([]);
+    expect(sources.filter(({ path }) => !/^[a-z0-9-/]+(\.d)?\.tsx?$/.test(path)).map(({ path }) => path)).toEqual([]);
     expect(sources.filter(({ text }) => /^export default /m.test(text)).map(({ path }) => path)).toEqual([]);
   });
 });

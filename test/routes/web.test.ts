@@ -1,6 +1,7 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gunzipSync } from "node:zlib";
 import Fastify from "fastify";
 import { expect, onTestFinished, test } from "vitest";
 import { webRoutes } from "../../routes/web.js";
@@ -13,6 +14,8 @@ async function serve(): Promise<App> {
   await writeFile(join(directory, "app.js"), "export {};");
   await writeFile(join(directory, "app.ts"), "source");
   await writeFile(join(directory, ".env"), "secret");
+  await mkdir(join(directory, "assets"));
+  await writeFile(join(directory, "assets", "page-4f2a.css"), "main { color: red }".repeat(50));
   await mkdir(join(directory, "inner"));
   await writeFile(join(directory, "inner", "deep.js"), "deep");
   const app = Fastify() as unknown as App;
@@ -31,6 +34,31 @@ test("the page is at / and its files beside it, under a policy that lets nothing
   expect(page.headers["content-security-policy"]).toMatch(/^default-src 'none';.*frame-ancestors 'none'$/);
   expect(page.headers["content-security-policy"]).not.toMatch(/unsafe|https?:|\*/);
   expect((await app.inject("/app.js")).headers["content-type"]).toBe("text/javascript; charset=utf-8");
+});
+
+test("what has its content in its name is kept for good, the page itself is asked for again", async () => {
+  const app = await serve();
+  const kept = async (path: string) => (await app.inject(path)).headers["cache-control"];
+  expect(await kept("/")).toBe("no-cache");
+  expect(await kept("/app.js")).toBe("no-cache");
+  expect(await kept("/assets/page-4f2a.css")).toBe("public, max-age=31536000, immutable");
+});
+
+test("who takes gzip gets it, and the same file all the same", async () => {
+  const app = await serve();
+  const get = (accept?: string) =>
+    app.inject({
+      url: "/assets/page-4f2a.css",
+      headers: accept === undefined ? {} : { "accept-encoding": accept },
+    });
+  const plain = await get();
+  const packed = await get("br, gzip;q=0.8");
+  expect(packed.headers["content-encoding"]).toBe("gzip");
+  expect(gunzipSync(packed.rawPayload).toString()).toBe(plain.body);
+  expect(packed.rawPayload.length).toBeLessThan(plain.rawPayload.length);
+  for (const accept of ["gzip;q=0", "br", "identity"]) {
+    expect([accept, (await get(accept)).headers["content-encoding"]]).toEqual([accept, undefined]);
+  }
 });
 
 test("an unchanged file is 304", async () => {

@@ -4,7 +4,7 @@
 
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { TestProject } from "vitest/node";
@@ -27,7 +27,10 @@ export function setup(project: TestProject): void {
 }
 
 function built(): string {
-  const folder = join(CACHE, stateOf(["src", "routes", "tsconfig.json", "tsconfig.build.json", "package.json"]));
+  const folder = join(
+    CACHE,
+    stateOf(["src", "routes", "tsconfig.json", "tsconfig.build.json", "vite.config.ts", "package.json"]),
+  );
   if (existsSync(folder)) return folder;
   const unfinished = `${folder}.${process.pid}`;
   mkdirSync(unfinished, { recursive: true });
@@ -35,7 +38,8 @@ function built(): string {
   const options = ["--noCheck", "--declaration", "false", "--sourceMap", "false", "--outDir", unfinished];
   const tsc = join(ROOT, "node_modules", "typescript", "bin", "tsc");
   execFileSync(process.execPath, [tsc, "-p", "tsconfig.build.json", ...options], { cwd: ROOT, stdio: "inherit" });
-  cpSync(join(ROOT, "src", "web"), join(unfinished, "src", "web"), { recursive: true });
+  const vite = join(ROOT, "node_modules", "vite", "bin", "vite.js");
+  execFileSync(process.execPath, [vite, "build", "--outDir", join(unfinished, "web")], { cwd: ROOT, stdio: "inherit" });
   try {
     renameSync(unfinished, folder);
   } catch (error) {

@@ -1,7 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { approvalDecision, compactionBegin, requestEnd, sessionMeta, userText } from "../../src/protocol/builders.js";
+import { emptyView, type History, reduceView, type View } from "../../src/client/index.js";
+import {
+  approvalDecision,
+  compactionBegin,
+  requestBegin,
+  requestEnd,
+  sessionMeta,
+  subagent,
+  userText,
+  withOrigin,
+} from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
-import type { HistoryPage, Item, ToolItem } from "../../src/web/types.d.ts";
+import type { Item, ToolItem } from "../../src/web/item-types.js";
+import { itemsOf } from "../../src/web/items.js";
 import {
   AT,
   aborted,
@@ -16,25 +27,29 @@ import {
   thought,
   twoCalls,
 } from "../support/messages.js";
-import { load } from "./modules.js";
-
-const { emptyView, withEvent, withHistory } = await load("view.js");
-const { itemsOf } = await load("items.js");
 
 const isRecord = (message: OmniMessage) => !String((message.payload as { type?: string }).type).startsWith("partial_");
-const pageOf = (messages: OmniMessage[], live: OmniMessage[] = []) =>
+const pageOf = (messages: OmniMessage[], live: OmniMessage[] = []): History =>
   ({
     messages: [metaOf(), ...messages].filter(isRecord).map((message, ordinal) => ({ ...message, ordinal })),
     cursor: "1-0",
     ...(live.length > 0 ? { live: { fragments: live } } : {}),
-  }) as unknown as HistoryPage;
-const running = {
-  event: "server_event",
-  data: '{"type":"task_state","state":"running","queued":0,"pendingApprovals":0,"records":0}',
+  }) as unknown as History;
+const viewOf = (page: History): View => reduceView(emptyView("s"), { type: "history", page });
+const viewFrom = (messages: OmniMessage[], live: OmniMessage[] = []): View => viewOf(pageOf(messages, live));
+const itemsFrom = (messages: OmniMessage[], live: OmniMessage[] = []) => itemsOf(viewFrom(messages, live));
+const toolIn = (items: readonly Item[]) => items.find((item): item is ToolItem => item.kind === "tool") as ToolItem;
+const runningWith = (messages: OmniMessage[]): View => {
+  const view = viewFrom(messages);
+  const event = {
+    type: "task_state",
+    state: "running",
+    queued: 0,
+    pendingApprovals: 0,
+    records: view.confirmed,
+  } as const;
+  return reduceView(view, { type: "server_event", id: undefined, event });
 };
-const itemsFrom = (messages: OmniMessage[], live: OmniMessage[] = []): Item[] =>
-  itemsOf(withHistory(emptyView(), pageOf(messages, live)));
-const toolIn = (items: Item[]) => items.find((item): item is ToolItem => item.kind === "tool") as ToolItem;
 
 test("an output hangs on its call, whatever the order of completion", () => {
   const tools = itemsFrom(twoCalls()).filter((item) => item.kind === "tool");
@@ -58,21 +73,15 @@ describe("the state of a call", () => {
   });
 
   test("is running while its Task runs, and waiting until it is decided", () => {
-    const view = (messages: OmniMessage[]) => ({
-      ...withEvent(withHistory(emptyView(), pageOf(messages)), running),
-      stale: null,
-    });
-    expect(toolIn(itemsOf(view([...called("a"), allowed("a")]))).state).toBe("running");
-    expect(toolIn(itemsOf(view(called("a")))).state).toBe("waiting");
+    expect(toolIn(itemsOf(runningWith([...called("a"), allowed("a")]))).state).toBe("running");
+    expect(toolIn(itemsOf(runningWith(called("a")))).state).toBe("waiting");
   });
 
   test("E3: an approval that an abort settled is neither shown as open nor taken when it comes late", () => {
     const messages = [...called("a"), denied("a", "abort"), outputOf("a", "[interrupted]", "aborted"), aborted()];
-    const request = { type: "approval_request", sessionId: "s", toolCall: called("a").at(-1), requestedAt: AT };
-    const view = withEvent(withHistory(emptyView(), pageOf(messages)), {
-      event: "server_event",
-      data: JSON.stringify(request),
-    });
+    const toolCall = called("a").at(-1) as never;
+    const event = { type: "approval_request", sessionId: "s", toolCall, requestedAt: AT } as const;
+    const view = reduceView(viewFrom(messages), { type: "server_event", id: undefined, event });
     expect(view.approvals).toEqual([]);
     expect(toolIn(itemsOf(view)).state).toBe("aborted");
   });
@@ -89,10 +98,10 @@ test("A18: open fragments of the history are shown with all they have, after the
 });
 
 test("a fragment and the message that replaces it are one element on the page", () => {
-  let view = withHistory(emptyView(), pageOf([]));
+  let view = viewFrom([]);
   const keys = new Set<string>();
   for (const [index, message] of said(["one ", "two"]).entries()) {
-    view = withEvent(view, { event: "", data: JSON.stringify(message), id: `1-${index + 1}` });
+    view = reduceView(view, { type: "message", id: `1-${index + 1}`, message });
     const items = itemsOf(view);
     expect(items).toHaveLength(1);
     keys.add(items[0]?.key ?? "");
@@ -100,7 +109,19 @@ test("a fragment and the message that replaces it are one element on the page", 
   expect(keys.size).toBe(1);
 });
 
-test("a compaction shows its summary, not what the model said for it, and no Prompt twice", () => {
+test("what is complete is not folded again for a fragment: its items stay the same objects", () => {
+  const before = viewFrom([userText(AT, "hi"), ...twoCalls(), ...said("Done.")]);
+  const [start] = said("More") as [OmniMessage];
+  const after = reduceView(before, { type: "message", id: "1-1", message: start });
+  const items = itemsOf(before);
+  expect(
+    itemsOf(after)
+      .slice(0, items.length)
+      .every((item, index) => item === items[index]),
+  ).toBe(true);
+});
+
+test("a compaction is one row that holds its summary, not what the model said for it, and no Prompt comes twice", () => {
   const summary = "[context_summary]\nThey said hi.\n[/context_summary]";
   const meta = sessionMeta(AT, metaOf().payload);
   const items = itemsFrom([
@@ -112,18 +133,15 @@ test("a compaction shows its summary, not what the model said for it, and no Pro
     ...said("Hello."),
     userText(AT, "hi"),
   ]);
-  expect(items.map((item) => ("text" in item ? item.text : item.kind))).toEqual([
-    "hi",
-    "The context was compacted.",
-    "The conversation so far was summarised for the model.",
-    "Hello.",
-    "hi",
-  ]);
+  expect(items.map((item) => ("text" in item ? item.text : item.kind))).toEqual(["hi", "compaction", "Hello.", "hi"]);
+  expect(items[1]).toMatchObject({ status: "completed", summary: "They said hi." });
 });
 
 test("an aborted compaction hides nothing of what comes after it", () => {
   const begun = compactionBegin(AT, { reason: "manual", mode: "summarize", context: 1, turns: 1 });
-  expect(itemsFrom([begun, aborted(), ...said("Still here.")]).at(-1)).toMatchObject({ text: "Still here." });
+  const items = itemsFrom([begun, aborted(), ...said("Still here.")]);
+  expect(items[0]).toMatchObject({ kind: "compaction", status: "aborted" });
+  expect(items.at(-1)).toMatchObject({ text: "Still here." });
 });
 
 test("a failed Request says why, one that is tried again says when", () => {
@@ -140,6 +158,39 @@ test("a failed Request says why, one that is tried again says when", () => {
 
 test("a decision whose call is on an older page makes no card of its own", () => {
   const decision = approvalDecision(AT, { decision: "allow", tool_call_id: "old", decided_by: "user" });
-  const page = { messages: [{ ...decision, ordinal: 7 }], cursor: "1-0", nextBefore: 7 } as unknown as HistoryPage;
-  expect(itemsOf(withHistory(emptyView(), page))).toEqual([]);
+  const page = { messages: [{ ...decision, ordinal: 7 }], cursor: "1-0", nextBefore: 7 } as unknown as History;
+  expect(itemsOf(viewOf(page))).toEqual([]);
+});
+
+test("a fork may begin before a Prompt, and end where a Request and all that it asked for had ended", () => {
+  const complete = (messages: OmniMessage[]) => messages.filter(isRecord);
+  const items = itemsFrom([
+    userText(AT, "run it"),
+    requestBegin(AT),
+    ...complete(said("Running.")),
+    ...complete(called("a")),
+    requestEnd(AT, { status: "completed" }),
+    allowed("a"),
+    ...complete(answered("a", "x", { exitCode: 0 })),
+    requestBegin(AT),
+    ...complete(said("It ran.")),
+    requestEnd(AT, { status: "completed" }),
+  ]);
+  // session_meta is 0, the Prompt 1, the output 7, the last Request's end 10.
+  expect(items.flatMap((item) => ("forkAt" in item ? [[item.text, item.forkAt]] : []))).toEqual([
+    ["run it", 0],
+    ["Running.", 7],
+    ["It ran.", 10],
+  ]);
+});
+
+test("a child's messages are in a card of its own, and the same call id in it is another call", () => {
+  let view = viewFrom([...called("a"), subagent(AT, "child-1")]);
+  const own = [...called("a", '{"cmd":"date"}'), allowed("a")].map((message) => withOrigin(message, "child-1"));
+  for (const [index, message] of own.entries()) {
+    view = reduceView(view, { type: "message", id: `1-${index + 1}`, message });
+  }
+  const [call, card] = itemsOf(view) as [ToolItem, Extract<Item, { kind: "subagent" }>];
+  expect(call).toMatchObject({ childId: undefined, decidedBy: "" });
+  expect(card.items).toMatchObject([{ kind: "tool", childId: "child-1", args: '{"cmd":"date"}', decidedBy: "user" }]);
 });

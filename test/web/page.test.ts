@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     await ready(page);
     expect(await page.locator(".tool .output").textContent()).toContain(evil);
     expect(await page.locator("#title").textContent()).toContain("<img src=x");
-    expect(await page.locator("main img, main script, aside script, #sessions img").count()).toBe(0);
+    expect(await page.locator("main img, #app script, #sessions img").count()).toBe(0);
     expect(await page.evaluate("window.hit")).toBeUndefined();
   });
 
@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     await page.getByRole("button", { name: "Allow" }).click();
     await ready(page);
     await expectNoSidewaysScroll(page);
-    for (const id of ["#prompt", "#send", "#link", "#mode", "#delete"]) {
+    for (const id of ["#prompt", "#send", "#link", "#model", "#mode", "#thinking", "#session-menu"]) {
       const box = await page.locator(id).boundingBox();
       expect(box && box.x >= 0 && box.x + box.width <= width && box.y >= 0 && box.y + box.height <= 780, id).toBe(true);
     }
@@ -209,7 +209,8 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     const other = await tab(server.url);
     const row = other.locator("#sessions button", { hasText: "/run echo mode" });
     await row.waitFor();
-    await page.getByRole("button", { name: "Delete this Session" }).click();
+    await page.locator("#session-menu").click();
+    await page.getByRole("menuitem", { name: "Delete…" }).click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByText("What should be done?").waitFor();
     await row.waitFor({ state: "detached" });

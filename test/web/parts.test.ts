@@ -1,55 +1,62 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Session } from "../../src/web/types.d.ts";
-import { load } from "./modules.js";
-
-const { withListEvent } = await load("session-list.js");
-const { readArguments } = await load("tool-card.js");
-const { linkText } = await load("standing.js");
-const { backoffMs } = await load("waiting.js");
-
-const session = (sessionId: string, lastActiveAt: string, more: object = {}) =>
-  ({ sessionId, lastActiveAt, ...more }) as unknown as Session;
-const ids = (sessions: Session[]) => sessions.map(({ sessionId }) => sessionId);
-
-test("the list keeps the newest activity first, each Session once, children and archived ones out", () => {
-  let list = [session("b", "2026-01-02"), session("a", "2026-01-01")];
-  const take = (type: string, changed: Session) => {
-    list = withListEvent(list, { type, session: changed });
-    return ids(list);
-  };
-  expect(take("session_created", session("c", "2026-01-03"))).toEqual(["c", "b", "a"]);
-  expect(take("session_updated", session("a", "2026-01-04"))).toEqual(["a", "c", "b"]);
-  expect(take("session_created", session("d", "2026-01-05", { parentSessionId: "a" }))).toEqual(["a", "c", "b"]);
-  expect(take("session_updated", session("c", "2026-01-06", { archived: true }))).toEqual(["a", "b"]);
-  expect(ids(withListEvent(list, { type: "session_deleted", sessionId: "a" }))).toEqual(["b"]);
-  expect(withListEvent(list, { type: "shutdown" })).toBe(list);
-});
+import { lineDiff } from "../../src/web/diff.js";
+import { connectionText } from "../../src/web/standing.js";
+import { readArguments } from "../../src/web/tool-words.js";
+import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
 
 test("arguments are read by name, the telling one apart; what is no object is shown as it is", () => {
-  expect(readArguments('{"timeout_ms":5,"cmd":"ls\\npwd"}')).toEqual({
+  expect(readArguments('{"timeout_ms":5,"cmd":"ls\\npwd"}')).toMatchObject({
     telling: "ls\npwd",
     others: [{ name: "timeout_ms", value: "5" }],
     raw: "",
   });
-  expect(readArguments("  ")).toEqual({ telling: "", others: [], raw: "" });
+  expect(readArguments("  ")).toEqual({ telling: "", others: [], raw: "", values: {} });
   for (const raw of ['{"cmd":"l', "[1]", "null", "7"]) expect(readArguments(raw).raw).toBe(raw);
-});
-
-test("A25: the pause between tries grows to 15 s and no further, and is never the same for all", () => {
-  fc.assert(
-    fc.property(fc.integer({ min: 1, max: 5000 }), fc.double({ min: 0, max: 1, noNaN: true }), (failures, random) => {
-      const pause = backoffMs(failures, () => random);
-      const most = Math.min(15_000, 500 * 2 ** (failures - 1));
-      expect(pause).toBeGreaterThanOrEqual(Math.floor(most / 2));
-      expect(pause).toBeLessThanOrEqual(most);
-    }),
-  );
 });
 
 test("the state of the connection is said in words, with the seconds that are left", () => {
   const now = Date.parse("2026-07-18T03:10:22.000Z");
-  expect(linkText({ kind: "reconnecting", at: now + 2_100, why: "gone" }, now).text).toBe("Reconnecting in 3 s");
-  expect(linkText({ kind: "reconnecting", at: now - 50, why: "gone" }, now).text).toBe("Reconnecting in 0 s");
-  expect(linkText({ kind: "live", resynced: true }, now).text).toBe("Live, resynced");
+  const waiting = (retryAt: number) =>
+    ({ status: "waiting", attempt: 1, retryAt, reason: "it was closed", code: "closed" }) as const;
+  expect(connectionText(waiting(now + 2_100), now, true)).toMatchObject({ text: "Reconnecting in 3 s" });
+  expect(connectionText(waiting(now - 50), now, true)).toMatchObject({ text: "Reconnecting in 0 s" });
+  expect(connectionText(waiting(now), now, false)).toMatchObject({ text: "Offline", tone: "lost" });
+  expect(connectionText({ status: "live", resynced: true }, now, true).text).toBe("Live, resynced");
+});
+
+const lines = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 12 });
+
+test("a difference holds both texts, and what both share is not called changed", () => {
+  fc.assert(
+    fc.property(lines, lines, (before, after) => {
+      const diff = lineDiff(before.map((line) => `${line}\n`).join(""), after.map((line) => `${line}\n`).join(""));
+      const side = (kind: string) => diff.filter((line) => line.kind !== kind).map(({ text }) => text);
+      expect(side("added")).toEqual(before);
+      expect(side("removed")).toEqual(after);
+    }),
+  );
+  expect(lineDiff("one\ntwo\nthree", "one\n2\nthree")).toEqual([
+    { kind: "same", text: "one" },
+    { kind: "removed", text: "two" },
+    { kind: "added", text: "2" },
+    { kind: "same", text: "three" },
+  ]);
+});
+
+test("what is seen of a long list is in the page, and not much more than that", () => {
+  const heights = fc.array(fc.integer({ min: 1, max: 900 }), { minLength: WHOLE_UP_TO + 1, maxLength: 400 });
+  fc.assert(
+    fc.property(heights, fc.double({ min: 0, max: 1, noNaN: true }), (list, at) => {
+      const offsets = offsetsOf(list);
+      const all = offsets.at(-1) ?? 0;
+      const top = at * Math.max(0, all - 800);
+      const { start, end } = rangeAt(offsets, top, 800);
+      expect(offsets[start]).toBeLessThanOrEqual(top);
+      expect(offsets[end]).toBeGreaterThanOrEqual(Math.min(all, top + 800));
+      expect((offsets[end] ?? 0) - (offsets[start] ?? 0)).toBeLessThanOrEqual(800 + 2 * 900 + 2 * 900);
+      const index = indexAt(offsets, top);
+      expect(offsets[index]).toBeLessThanOrEqual(top);
+    }),
+  );
 });

@@ -1,0 +1,190 @@
+// What a person does with a Session. Each action says by itself what it could not do.
+
+import {
+  type Approval,
+  type CreateSession,
+  OmnidError,
+  type PatchSession,
+  type Prompt,
+  type QueueItem,
+  type Session,
+} from "../client/index.js";
+import { attempt, client, token } from "./connect.js";
+import { takeHostEvent } from "./list.js";
+import * as state from "./state.js";
+import { newKey } from "./tab-locks.js";
+import { refreshQueue, select } from "./watch.js";
+
+export function open(id: string | null): void {
+  state.isDrawerOpen.value = false;
+  if (id === null) history.pushState(null, "", location.pathname + location.search);
+  else location.hash = id;
+  select(id);
+}
+
+/** How long the stream may take to tell of a Task: one that is over by then may never be told of. */
+const TOLD_WITHIN_MS = 3_000;
+const SEND_TRIES = 3;
+let promptKey = "";
+
+/** Another text is another prompt. */
+export const draftChanged = (text: string): void => {
+  state.draft.value = text;
+  promptKey = "";
+};
+
+/** Sends what was written. It stays in the box until the server has it. @returns whether it has */
+export async function submit(): Promise<boolean> {
+  const input = promptOf(state.draft.value, state.attachments.value);
+  if (input === undefined || state.sending.value !== null) return false;
+  promptKey ||= newKey();
+  const mine: { taskId?: string } = {};
+  state.sending.value = mine;
+  const isDone = await attempt(async () => {
+    const accepted = await retried(() => submitOnce(input, promptKey));
+    mine.taskId = accepted.taskId;
+    if (accepted.steerId !== undefined || accepted.queued > 0) refreshQueue();
+  });
+  const sent = () => {
+    if (state.sending.value === mine) state.sending.value = null;
+  };
+  const { taskId, ended } = state.view.value?.task ?? {};
+  if (!isDone || [taskId, ended?.taskId].includes(mine.taskId) || state.isBusy.value) sent();
+  else setTimeout(sent, TOLD_WITHIN_MS);
+  if (!isDone) return false;
+  promptKey = "";
+  state.draft.value = "";
+  state.attachments.value = [];
+  return true;
+}
+
+function promptOf(text: string, files: readonly state.Attachment[]): Prompt | undefined {
+  const isBlank = text.trim() === "";
+  if (files.length === 0) return isBlank ? undefined : text;
+  return [
+    ...(isBlank ? [] : [{ type: "text" as const, text }]),
+    ...files.map(({ name, type, dataUrl }) =>
+      type.startsWith("image/")
+        ? { type: "image_url" as const, imageUrl: dataUrl }
+        : { type: "file" as const, fileName: name, dataUrl },
+    ),
+  ];
+}
+
+async function submitOnce(input: Prompt, key: string) {
+  const wasNew = state.selectedId.value === null;
+  if (wasNew) {
+    const session = await client.sessions.create(newSession(), { idempotencyKey: `${key}-session` });
+    takeHostEvent({ type: "session_created", session });
+    open(session.sessionId);
+  }
+  const session = client.session(state.selectedId.value ?? "");
+  const isFirst = wasNew || (state.current.value?.title ?? "") === "";
+  const whenBusy = state.isBusy.value ? state.whenBusy.value : "queue";
+  const accepted = await session.submit({ input, whenBusy }, { idempotencyKey: key });
+  const title = titleOf(input);
+  // A name is a nicety: the prompt has been taken whatever becomes of it.
+  if (isFirst && title !== "") await session.update({ title }).catch(() => {});
+  return accepted;
+}
+
+const titleOf = (input: Prompt): string => {
+  const text = typeof input === "string" ? input : (input.find((part) => part.type === "text")?.text ?? "");
+  return text.trim().split("\n")[0]?.slice(0, 60) ?? "";
+};
+
+function newSession(): CreateSession {
+  const { model, approvalMode, thinkingLevel, workspace } = state.choices.value;
+  const chosen = state.models.value?.models.find((each) => state.modelKey(each) === model);
+  return {
+    ...(chosen === undefined ? {} : { provider: chosen.provider, modelId: chosen.modelId }),
+    approvalMode,
+    thinkingLevel,
+    ...(workspace.trim() === "" ? {} : { workspace: workspace.trim() }),
+  };
+}
+
+/** Tries again only where it is unknown whether the server has it; under the same key it runs once. */
+async function retried<T>(step: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await step();
+    } catch (cause) {
+      const isUnknown = cause instanceof OmnidError && (cause.code === "network" || [502, 504].includes(cause.status));
+      if (!isUnknown || tries === SEND_TRIES) throw cause;
+      await new Promise((resolve) => setTimeout(resolve, 400 * tries));
+    }
+  }
+}
+
+const own = () => client.session(state.selectedId.value ?? "");
+
+export const stop = () => attempt(() => own().abort());
+export const compact = () => attempt(() => own().compact());
+export const retryNow = () => attempt(() => own().retryNow());
+
+export const decide = (approval: Approval, decision: "allow" | "deny", reason: string): Promise<boolean> =>
+  attempt(() => client.decide(approval, decision === "allow" || reason === "" ? { decision } : { decision, reason }));
+
+export const update = (id: string, change: PatchSession): Promise<boolean> =>
+  attempt(async () => {
+    takeHostEvent({ type: "session_updated", session: await client.session(id).update(change) });
+  });
+
+export const remove = (session: Session): Promise<boolean> =>
+  attempt(async () => {
+    const { sessionId } = session;
+    await client.session(sessionId).delete();
+    takeHostEvent({ type: "session_deleted", sessionId });
+    if (state.selectedId.value === sessionId) open(null);
+  });
+
+/** Takes back what waits; its text goes into the box, unless something else is there. */
+export const recall = (item: QueueItem): Promise<boolean> =>
+  attempt(async () => {
+    try {
+      const { input } = await own().recall(item.itemId);
+      const text = typeof input === "string" ? input : input.flatMap((part) => (part.type === "text" ? part.text : []));
+      if (state.draft.value.trim() === "") draftChanged([text].flat().join("\n"));
+    } finally {
+      refreshQueue();
+    }
+  });
+
+/** A new Session with the history up to a record. `text` is what it may go on with. */
+export const fork = (ordinal: number, more: { model?: string; text?: string } = {}): Promise<boolean> =>
+  attempt(async () => {
+    const model = state.models.value?.models.find((each) => state.modelKey(each) === more.model);
+    const chosen = model === undefined ? {} : { provider: model.provider, modelId: model.modelId };
+    const session = await own().fork({ ordinal, ...chosen });
+    takeHostEvent({ type: "session_created", session });
+    open(session.sessionId);
+    if (more.text !== undefined && state.draft.value.trim() === "") draftChanged(more.text);
+  });
+
+/** The Trace as a file. Without a token the browser streams it to the disk by itself. */
+export const downloadTrace = (session: Session): Promise<boolean> =>
+  attempt(async () => {
+    const { sessionId } = session;
+    if (token() === "") return save(`/api/sessions/${encodeURIComponent(sessionId)}/trace`, `${sessionId}.jsonl`);
+    const blob = await new Response(await client.session(sessionId).trace()).blob();
+    const url = URL.createObjectURL(blob);
+    save(url, `${sessionId}.jsonl`);
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  });
+
+function save(url: string, name: string): void {
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+}
+
+export const loadModels = (): Promise<boolean> =>
+  attempt(async () => {
+    const list = await client.models();
+    state.models.value = list;
+    if (state.choices.value.model === "") {
+      state.choices.value = { ...state.choices.value, model: state.modelKey(list.defaultModel) };
+    }
+  });

@@ -1,0 +1,49 @@
+// The client that the page talks through, and the token, which is kept where the person chose.
+
+import { createClient, OmnidError } from "../client/index.js";
+import { sentence } from "./notices.js";
+import { dialog, error } from "./state.js";
+
+const TOKEN_KEY = "omnid-token";
+
+export const token = (): string => sessionStorage.getItem(TOKEN_KEY) ?? localStorage.getItem(TOKEN_KEY) ?? "";
+
+export const client = createClient({ baseUrl: "", token, renewToken: askToken });
+
+/** Asks until something is entered: nothing can be done here without. */
+function askToken(refused: string | undefined): Promise<string> {
+  return new Promise((resolve) => {
+    dialog.value = {
+      kind: "token",
+      isWrong: refused !== undefined && refused !== "",
+      answer: (entered, keep) => {
+        dialog.value = null;
+        sessionStorage.removeItem(TOKEN_KEY);
+        localStorage.removeItem(TOKEN_KEY);
+        (keep ? localStorage : sessionStorage).setItem(TOKEN_KEY, entered);
+        resolve(entered);
+      },
+    };
+  });
+}
+
+/** What went wrong, as a sentence for the page. */
+export function inWords(cause: unknown): string {
+  if (cause instanceof OmnidError) {
+    const details = cause.details.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
+    return sentence([cause.message, ...details].join(" – "));
+  }
+  return cause instanceof Error ? sentence(cause.message) : String(cause);
+}
+
+/** Does what a person asked for; why it failed is shown. @returns whether it was done */
+export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+  error.value = "";
+  try {
+    await work();
+    return true;
+  } catch (cause) {
+    error.value = inWords(cause);
+    return false;
+  }
+}

@@ -1,0 +1,50 @@
+// What the conversation shows, item by item. An item is plain data: two of equal fields look the same.
+
+export type ToolState =
+  | "writing"
+  | "waiting"
+  | "approval"
+  | "running"
+  | "done"
+  | "failed"
+  | "timeout"
+  | "denied"
+  | "aborted"
+  | "cut";
+
+export interface ToolItem {
+  kind: "tool";
+  key: string;
+  /** The provider's id of the call; unique in its Session. */
+  callId: string;
+  /** The child whose call it is; undefined for the Session's own. */
+  childId: string | undefined;
+  name: string;
+  args: string;
+  state: ToolState;
+  decidedBy: string;
+  reason: string;
+  output: string;
+  hasOutput: boolean;
+  /** The output is whole. */
+  isAnswered: boolean;
+  images: readonly string[];
+  exitCode: number | null;
+  stop: string;
+  /** While the output is held back: how much there is, and its end. */
+  progressBytes: number;
+  progressTail: string;
+}
+
+export type Item =
+  /** `forkAt`: the ordinal of the record before it, or null where that is not known. */
+  | { kind: "user"; key: string; text: string; at: string; steered: boolean; forkAt: number | null }
+  /** `forkAt`: the ordinal at which its Request and everything that it asked for had ended. */
+  | { kind: "text"; key: string; text: string; open: boolean; stop: string; forkAt: number | null }
+  | { kind: "thinking"; key: string; text: string; open: boolean; stop: string }
+  | { kind: "image"; key: string; url: string; role: string }
+  | { kind: "file"; key: string; name: string; role: string }
+  | { kind: "notice"; key: string; tone: "quiet" | "warn" | "bad"; text: string; more: string }
+  | { kind: "compaction"; key: string; status: string; reason: string; context: number; summary: string }
+  | { kind: "subagent"; key: string; sessionId: string; items: readonly Item[] }
+  | ToolItem;

@@ -1,0 +1,24 @@
+// Where the page begins.
+
+import { render } from "preact";
+import { loadModels } from "./actions.js";
+import { followList } from "./list.js";
+import { App } from "./parts/app.js";
+import { isOnline } from "./state.js";
+import { loadTheme } from "./theme.js";
+import { watchBrowser } from "./watch.js";
+import "./styles/tokens.css";
+import "./styles/controls.css";
+import "./styles/frame.css";
+import "./styles/conversation.css";
+import "./styles/cards.css";
+import "./styles/dock.css";
+import "./styles/code.css";
+import "./styles/phone.css";
+
+loadTheme();
+const host = document.getElementById("app");
+if (host !== null) render(<App />, host);
+watchBrowser(isOnline);
+void loadModels();
+void followList();

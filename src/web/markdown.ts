@@ -1,0 +1,92 @@
+// What a model writes, as clean HTML, block by block: while an answer grows, only its last block changes.
+//
+// HTML in the text is shown as the text that it is. The sanitiser behind that is the second lock of the same door, the
+// page's policy (no inline script, no picture from elsewhere) the third.
+
+import DOMPurify from "dompurify";
+import { Marked, type Tokens } from "marked";
+
+export interface Block {
+  /** Sanitised. */
+  html: string;
+  /** There is code in it, to be coloured once the block is over. */
+  hasCode: boolean;
+}
+
+const marked = new Marked({ gfm: true, breaks: false });
+
+marked.use({
+  renderer: {
+    html: ({ text }) => escaped(text),
+    image: ({ href, title, text }) => {
+      if (isPicture(href)) return `<img src="${escaped(href)}" alt="${escaped(text)}">`;
+      // Whoever keeps a picture elsewhere would learn who reads this, and when.
+      return `<a href="${escaped(href)}" title="${escaped(title ?? "")}">${escaped(text || href)} (picture, not loaded)</a>`;
+    },
+    code: ({ text, lang }) => {
+      const name = /^[\w+#.-]{1,30}/.exec(lang ?? "")?.[0] ?? "";
+      return `<pre><code${name === "" ? "" : ` class="language-${escaped(name)}"`}>${escaped(text)}</code></pre>\n`;
+    },
+    checkbox: ({ checked }) => (checked ? "☑ " : "☐ "),
+    heading({ tokens, depth }) {
+      // The page has two levels of its own above these.
+      const level = Math.min(6, depth + 2);
+      return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
+    },
+  },
+});
+
+const TAGS = [
+  ...["p", "br", "hr", "strong", "em", "del", "a", "code", "pre", "img", "span", "blockquote", "ul", "ol", "li"],
+  ...["h3", "h4", "h5", "h6", "table", "thead", "tbody", "tr", "th", "td"],
+];
+const POLICY = {
+  ALLOWED_TAGS: TAGS,
+  ALLOWED_ATTR: ["href", "title", "src", "alt", "class", "start", "align", "target", "rel"],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+};
+
+DOMPurify.addHook("afterSanitizeAttributes", (node) => {
+  if (node.nodeName === "A") {
+    node.setAttribute("target", "_blank");
+    node.setAttribute("rel", "noopener noreferrer");
+  }
+  if (node.nodeName === "IMG" && !isPicture(node.getAttribute("src") ?? "")) node.remove();
+});
+
+/** Parses all of it: whole and half a text give the same blocks up to where the half ends. */
+export function blocksOf(text: string): Block[] {
+  const tokens = marked.lexer(text);
+  return tokens
+    .filter(({ type }) => type !== "space" && type !== "def")
+    .map((token) => ({ html: clean(htmlOf(token)), hasCode: token.raw.includes("```") || token.type === "code" }));
+}
+
+/** The last parses: a block that has not changed is not rendered again. */
+const rendered = new Map<string, string>();
+const KEPT = 2_000;
+
+function htmlOf(token: Tokens.Generic): string {
+  return marked.parser([token]);
+}
+
+function clean(html: string): string {
+  const known = rendered.get(html);
+  if (known !== undefined) return known;
+  const safe = DOMPurify.sanitize(html, POLICY);
+  if (rendered.size >= KEPT) rendered.clear();
+  rendered.set(html, safe);
+  return safe;
+}
+
+/** HTML of our own making, such as coloured code. */
+export const cleanSpans = (html: string): string =>
+  DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"] });
+
+/** A picture that is all there: it asks nobody for anything. */
+export const isPicture = (url: string): boolean => /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp);base64,/i.test(url);
+
+const ESCAPES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ESCAPES[character] ?? "");

@@ -1,0 +1,52 @@
+// What happened beside what was said, in a sentence each.
+
+import type { RequestEndPayload } from "../client/index.js";
+import type { Item } from "./item-types.js";
+
+type Notice = Extract<Item, { kind: "notice" }>;
+
+export const notice = (key: string, tone: Notice["tone"], text: string, more = ""): Notice => ({
+  kind: "notice",
+  key,
+  tone,
+  text,
+  more,
+});
+
+/** Nothing for a Request that ended as it should. */
+export function requestNotices(key: string, payload: RequestEndPayload): Notice[] {
+  const { status, error, retry_in_ms: retryMs, truncated } = payload;
+  if (status === "completed") {
+    return truncated === true ? [notice(key, "warn", "The answer was cut off by the model's output limit.")] : [];
+  }
+  // The abort that follows says it.
+  if (status === "aborted") return [];
+  const why = sentence(error === undefined ? `The request to the model ended: ${status}` : error.message);
+  if (retryMs === undefined) return [notice(key, "bad", why)];
+  return [notice(key, "warn", `${why} Trying again after ${Math.max(1, Math.round(retryMs / 1000))} s.`)];
+}
+
+/** The text that a compaction put in the place of what went before. */
+export const summaryText = (text: string): string =>
+  text.replace(/^\[context_summary\]\s*|\s*\[\/context_summary\]\s*$/g, "");
+
+export function abortText(reason: string | null | undefined): string {
+  switch (reason) {
+    case "server_restarted":
+      return "Interrupted: the server was restarted.";
+    case "shutdown":
+      return "Interrupted: the server was shut down.";
+    case "session_deleted":
+      return "Interrupted: the Session was deleted.";
+    case "user":
+      return "You stopped this.";
+    default:
+      return "Interrupted.";
+  }
+}
+
+/** With a capital and a full stop, as a person writes it. */
+export function sentence(text: string): string {
+  const trimmed = text.trim();
+  return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}${/[.!?…]$/.test(trimmed) ? "" : "."}`;
+}

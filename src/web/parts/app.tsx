@@ -1,0 +1,117 @@
+// The page as a whole.
+
+import { useEffect, useState } from "preact/hooks";
+import { open, stop } from "../actions.js";
+import { attach } from "../attach.js";
+import { nameOf } from "../standing.js";
+import { announcement, current, dialog, error, isBusy, isDrawerOpen, sessions } from "../state.js";
+import { ApprovalBar } from "./approval-bar.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { Dialogs } from "./dialogs.js";
+import { focusPrompt, isTyping } from "./focus.js";
+import { Header, LinkWhy } from "./header.js";
+import { QueueList } from "./queue-list.js";
+import { closeDrawer, Scrim, Sidebar } from "./sidebar.js";
+import { StatusLine } from "./status-line.js";
+
+export function App() {
+  useDocumentTitle();
+  useEffect(() => {
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, []);
+  const isDrawer = isDrawerOpen.value;
+  return (
+    <div class={isDrawer ? "page drawer-open" : "page"}>
+      <button type="button" class="skip" onClick={focusPrompt}>
+        Skip to the prompt
+      </button>
+      <Sidebar />
+      <Scrim />
+      <Main isInert={isDrawer} />
+      <p id="announcer" class="sr" role="status" aria-live="polite">
+        {announcement.value}
+      </p>
+      <Dialogs />
+    </div>
+  );
+}
+
+function Main({ isInert }: { isInert: boolean }) {
+  const [isOver, setOver] = useState(false);
+  const hasFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") === true;
+  return (
+    <main
+      id="main"
+      class={isOver ? "drop" : ""}
+      // The keyboard stays in the open list.
+      inert={isInert}
+      onDragOver={(event) => {
+        if (!hasFiles(event)) return;
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={(event) => {
+        if (!event.currentTarget.contains(event.relatedTarget as Node | null)) setOver(false);
+      }}
+      onDrop={(event) => {
+        if (!hasFiles(event)) return;
+        event.preventDefault();
+        setOver(false);
+        void attach(event.dataTransfer?.files ?? []);
+      }}
+    >
+      <Header />
+      <LinkWhy />
+      <div class="talk">
+        <Conversation />
+      </div>
+      <div id="dock">
+        <div class="column">
+          <ApprovalBar />
+          <QueueList />
+          {error.value !== "" && (
+            <p id="error" role="alert">
+              {error.value}
+            </p>
+          )}
+          <Composer />
+          <StatusLine />
+        </div>
+      </div>
+    </main>
+  );
+}
+
+function useDocumentTitle(): void {
+  const waiting = sessions.value.reduce((sum, each) => sum + each.pendingApprovals, 0);
+  const name = current.value === null ? "omnid" : `${nameOf(current.value)} – omnid`;
+  const title = `${waiting > 0 ? `(${waiting}) ` : ""}${name}`;
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
+function onKey(event: KeyboardEvent): void {
+  const isControl = event.ctrlKey || event.metaKey;
+  if (event.key === "Escape") closeDrawer();
+  if (dialog.peek() !== null) return;
+  if (isControl && event.key === "k") {
+    event.preventDefault();
+    isDrawerOpen.value = matchMedia("(max-width: 767px)").matches;
+    requestAnimationFrame(() => document.getElementById("search")?.focus());
+  } else if (isControl && event.key === ".") {
+    if (isBusy.peek()) void stop();
+  } else if (event.altKey && event.key.toLowerCase() === "n") {
+    event.preventDefault();
+    open(null);
+    focusPrompt();
+  } else if (!isControl && !event.altKey && !isTyping(event.target)) {
+    if (event.key === "?") dialog.value = { kind: "shortcuts" };
+    else if (event.key === "/") {
+      event.preventDefault();
+      focusPrompt();
+    }
+  }
+}

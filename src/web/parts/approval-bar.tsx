@@ -1,0 +1,121 @@
+// Calls that wait for a person. The first is also answered by keyboard; each stays where it is until it is decided.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Approval } from "../../client/index.js";
+import { decide } from "../actions.js";
+import { draft, now, selectedId, view } from "../state.js";
+import { Arguments } from "./arguments.js";
+import { focusPrompt } from "./focus.js";
+
+const NONE: readonly Approval[] = [];
+const keyOf = ({ sessionId, toolCall }: Approval): string => JSON.stringify([sessionId, toolCall.payload.tool_call_id]);
+
+export function ApprovalBar() {
+  const approvals = selectedId.value === null ? NONE : (view.value?.approvals ?? NONE);
+  return (
+    <div id="approvals">
+      {approvals.map((approval, index) => (
+        <Request key={keyOf(approval)} approval={approval} isFirst={index === 0} />
+      ))}
+    </div>
+  );
+}
+
+function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }) {
+  const { name, arguments: args } = approval.toolCall.payload;
+  const [isGiving, setGiving] = useState(false);
+  const [reason, setReason] = useState("");
+  const panel = useRef<HTMLElement>(null);
+  const reasonBox = useRef<HTMLInputElement>(null);
+  const give = async (decision: "allow" | "deny") => {
+    if (isGiving) return;
+    setGiving(true);
+    // It was said why. Whoever is still asked may try again.
+    if (!(await decide(approval, decision, reason.trim()))) setGiving(false);
+  };
+  useShortcuts(
+    isFirst,
+    () => void give("allow"),
+    () => reasonBox.current?.focus(),
+  );
+  // The keyboard goes on where it was wanted.
+  useEffect(() => {
+    const own = panel.current;
+    return () => {
+      if (own?.contains(document.activeElement) || document.activeElement === document.body) focusPrompt();
+    };
+  }, []);
+  return (
+    <section class="request" aria-label={`Approval of ${name}`} ref={panel}>
+      <div class="request-head">
+        <h3>
+          Allow <code>{name}</code>?
+        </h3>
+        <p class="note">{noteOf(approval)}</p>
+      </div>
+      <Arguments name={name} json={args} />
+      <div class="answer">
+        <button
+          type="button"
+          class="primary"
+          aria-disabled={isGiving}
+          onClick={() => give("allow")}
+          aria-keyshortcuts="Control+Enter"
+        >
+          Allow
+        </button>
+        <button type="button" class="danger" aria-disabled={isGiving} onClick={() => give("deny")}>
+          Deny
+        </button>
+        <input
+          ref={reasonBox}
+          type="text"
+          class="reason"
+          placeholder="Reason for a denial (optional)"
+          aria-label="Reason for a denial, optional"
+          aria-keyshortcuts="Control+Backspace"
+          value={reason}
+          onInput={(event) => setReason(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.isComposing) void give("deny");
+            if (event.key === "Escape") focusPrompt();
+          }}
+        />
+        {isFirst && (
+          <span class="keys" aria-hidden="true">
+            <kbd>Ctrl</kbd> <kbd>⏎</kbd> allow · <kbd>Ctrl</kbd> <kbd>⌫</kbd> deny
+          </span>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** A prompt that is being written keeps its keys. */
+function useShortcuts(isFirst: boolean, allow: () => void, deny: () => void): void {
+  const latest = useRef({ allow, deny });
+  latest.current = { allow, deny };
+  useEffect(() => {
+    if (!isFirst) return;
+    const onKey = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || draft.peek().trim() !== "") return;
+      if (event.key !== "Enter" && event.key !== "Backspace") return;
+      const isReason = event.target instanceof HTMLInputElement;
+      if (isReason && event.key === "Backspace") return;
+      event.preventDefault();
+      if (event.key === "Enter") latest.current.allow();
+      else latest.current.deny();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [isFirst]);
+}
+
+function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string {
+  const isChild = (origin ?? []).length > 0 || sessionId !== selectedId.value;
+  const minutes = Math.floor((now.value - new Date(requestedAt).getTime()) / 60_000);
+  const since =
+    minutes < 1 ? "just now" : minutes < 60 ? `for ${minutes} min` : `since ${new Date(requestedAt).toLocaleString()}`;
+  const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`;
+  return `${isChild ? "Asked by a subagent. " : ""}Waiting ${since}${until}`;
+}

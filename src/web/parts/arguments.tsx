@@ -1,0 +1,63 @@
+// Arguments as a person reads them: a command as a command, an edit as a difference, the rest by name.
+
+import { useMemo } from "preact/hooks";
+import { lineDiff } from "../diff.js";
+import { readArguments } from "../tool-words.js";
+
+export function Arguments({ name, json }: { name: string; json: string }) {
+  const { telling, others, raw, values } = useMemo(() => readArguments(json), [json]);
+  const edit = name === "edit_file" ? editOf(values) : undefined;
+  const shown = edit === undefined ? others : others.filter((each) => !/^(old|new)_string$/.test(each.name));
+  return (
+    <div class="arguments">
+      {raw !== "" && <Pre class="raw" label="Arguments" text={raw} />}
+      {telling !== "" && <Pre class={name === "exec_command" ? "command" : "path"} label="Argument" text={telling} />}
+      {edit !== undefined && <Diff before={edit.before} after={edit.after} />}
+      {shown.map(({ name: label, value }) => (
+        <Argument key={label} label={label} value={value} isNew={name === "write_file" && label === "content"} />
+      ))}
+    </div>
+  );
+}
+
+function editOf(values: Record<string, unknown>): { before: string; after: string } | undefined {
+  const { old_string: before, new_string: after } = values;
+  return typeof before === "string" && typeof after === "string" ? { before, after } : undefined;
+}
+
+function Argument({ label, value, isNew }: { label: string; value: string; isNew: boolean }) {
+  if (isNew) return <Diff before="" after={value} />;
+  const isShort = value.length < 60 && !value.includes("\n");
+  return (
+    <div class={isShort ? "argument short" : "argument"}>
+      <span class="label">{label}</span>
+      {isShort ? <code>{value}</code> : <Pre class="value" label={label} text={value} />}
+    </div>
+  );
+}
+
+/** A long text scrolls in its own box, by keyboard too. */
+export function Pre({ text, label, ...rest }: { text: string; label: string; class: string }) {
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
+    <pre {...rest} tabIndex={0} role="group" aria-label={label}>
+      {text}
+    </pre>
+  );
+}
+
+const SIGNS = { same: " ", added: "+", removed: "-" };
+
+export function Diff({ before, after }: { before: string; after: string }) {
+  const lines = useMemo(() => lineDiff(before, after), [before, after]);
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
+    // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
+    <pre class="diff" tabIndex={0} role="group" aria-label="Change">
+      {lines.map(({ kind, text }, index) => (
+        <span key={index} class={`line ${kind}`}>{`${SIGNS[kind]} ${text}\n`}</span>
+      ))}
+    </pre>
+  );
+}

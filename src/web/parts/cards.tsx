@@ -1,0 +1,173 @@
+// The items of a conversation, each as its card.
+
+import type { ComponentChildren } from "preact";
+import { useMemo, useRef } from "preact/hooks";
+import { fork } from "../actions.js";
+import type { Item } from "../item-types.js";
+import { short } from "../standing.js";
+import { CopyButton } from "./copy-button.js";
+import { Folded } from "./folded.js";
+import { Icon } from "./icons.js";
+import { Picture } from "./picture.js";
+import { Prose } from "./prose.js";
+import { ToolCard } from "./tool-card.js";
+
+type Of<K extends Item["kind"]> = { item: Extract<Item, { kind: K }> };
+
+/** An item that looks as before is not rendered again. */
+export function Card({ item }: { item: Item }) {
+  const shown = useRef(item);
+  if (!looksEqual(shown.current, item)) shown.current = item;
+  const { current } = shown;
+  return useMemo(() => cardOf(current), [current]);
+}
+
+function looksEqual(a: Item, b: Item): boolean {
+  if (a === b) return true;
+  const left = a as unknown as Record<string, unknown>;
+  const right = b as unknown as Record<string, unknown>;
+  return Object.keys(right).every((key) => left[key] === right[key]);
+}
+
+function cardOf(item: Item) {
+  switch (item.kind) {
+    case "user":
+      return <UserCard item={item} />;
+    case "text":
+      return <TextCard item={item} />;
+    case "thinking":
+      return <ThinkingCard item={item} />;
+    case "tool":
+      return <ToolCard item={item} />;
+    case "subagent":
+      return <SubagentCard item={item} />;
+    case "notice":
+      return <NoticeCard item={item} />;
+    case "compaction":
+      return <CompactionCard item={item} />;
+    case "image":
+      return (
+        <article class={`media ${item.role}`} aria-label="Image">
+          <Picture url={item.url} label="Image" />
+        </article>
+      );
+    case "file":
+      return (
+        <article class={`media ${item.role}`} aria-label="File">
+          <p class="file">
+            <Icon name="file" size={16} /> {item.name}
+          </p>
+        </article>
+      );
+  }
+}
+
+function UserCard({ item }: Of<"user">) {
+  const { text, at, steered, forkAt } = item;
+  return (
+    <article class="user" aria-label="You" title={new Date(at).toLocaleString()}>
+      <div class="bubble">{text}</div>
+      {steered && <p class="note">sent while it worked</p>}
+      <MessageTools text={text}>
+        {forkAt !== null && <ForkButton label="Ask this again in a fork" onFork={() => fork(forkAt, { text })} />}
+      </MessageTools>
+    </article>
+  );
+}
+
+function TextCard({ item }: Of<"text">) {
+  const { text, open, stop, forkAt } = item;
+  const isCut = stop !== "" && stop !== "completed";
+  return (
+    <article class={open ? "assistant open" : "assistant"} aria-label="Answer">
+      <Prose text={text} isOpen={open} />
+      {isCut && <p class="note">Not complete: {stop}.</p>}
+      {!open && (
+        <MessageTools text={text}>
+          {forkAt !== null && <ForkButton label="Fork from here" onFork={() => fork(forkAt)} />}
+        </MessageTools>
+      )}
+    </article>
+  );
+}
+
+function MessageTools({ text, children }: { text: string; children: ComponentChildren }) {
+  return (
+    <div class="message-tools">
+      <CopyButton label="Copy" text={() => text} />
+      {children}
+    </div>
+  );
+}
+
+function ForkButton({ label, onFork }: { label: string; onFork: () => void }) {
+  return (
+    <button type="button" class="quiet-icon" title={label} aria-label={label} onClick={onFork}>
+      <Icon name="fork" size={15} />
+    </button>
+  );
+}
+
+function ThinkingCard({ item }: Of<"thinking">) {
+  const { text, open, key } = item;
+  return (
+    <Folded
+      id={key}
+      class={open ? "thinking open" : "thinking"}
+      isOpenAtFirst={false}
+      summary={open ? "Thinking…" : "Thinking"}
+    >
+      <div class="thought">{text === "" && !open ? "The provider keeps this reasoning to itself." : text}</div>
+    </Folded>
+  );
+}
+
+function SubagentCard({ item }: Of<"subagent">) {
+  return (
+    <Folded id={item.key} class="subagent" isOpenAtFirst={true} summary="Subagent">
+      <div class="items">
+        {item.items.map((each) => (
+          <div class="row" key={each.key}>
+            <Card item={each} />
+          </div>
+        ))}
+      </div>
+    </Folded>
+  );
+}
+
+function NoticeCard({ item }: Of<"notice">) {
+  return (
+    <div class={`notice ${item.tone}`}>
+      <p>{item.text}</p>
+      {item.more !== "" && (
+        <Folded id={item.key} class="more" isOpenAtFirst={false} summary="Show">
+          <Prose text={item.more} />
+        </Folded>
+      )}
+    </div>
+  );
+}
+
+function CompactionCard({ item }: Of<"compaction">) {
+  const { status, summary, context, key } = item;
+  const size = context > 0 ? ` (${short(context)} tokens)` : "";
+  return (
+    <div class={`compaction ${status}`}>
+      <p class="rule">
+        <span>{compactionText(status, size)}</span>
+      </p>
+      {summary !== "" && (
+        <Folded id={key} class="more" isOpenAtFirst={false} summary="Summary">
+          <Prose text={summary} />
+        </Folded>
+      )}
+    </div>
+  );
+}
+
+function compactionText(status: string, size: string): string {
+  if (status === "running") return `Compacting the context${size}…`;
+  if (status === "completed") return `The context was compacted${size}.`;
+  return `Compacting the context ended: ${status}. The old context stays.`;
+}

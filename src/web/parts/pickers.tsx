@@ -1,0 +1,110 @@
+// Which model, how much it may think and what it may do unasked: for the next Session, or for the one that is open. A
+// Session keeps its model; another one goes on in a fork.
+
+import type { ApprovalMode, ThinkingLevel } from "../../client/index.js";
+import { fork, update } from "../actions.js";
+import { choices, current, error, isBusy, modelKey, models, view } from "../state.js";
+
+export const MODES: readonly { value: ApprovalMode; text: string }[] = [
+  { value: "always-ask", text: "Ask for every tool" },
+  { value: "read-only", text: "Ask before writing" },
+  { value: "allow-all", text: "Allow all" },
+];
+
+const LEVELS: readonly { value: ThinkingLevel; text: string }[] = [
+  { value: "default", text: "Thinking: default" },
+  { value: "none", text: "No thinking" },
+  { value: "low", text: "Thinking: low" },
+  { value: "medium", text: "Thinking: medium" },
+  { value: "high", text: "Thinking: high" },
+  { value: "xhigh", text: "Thinking: very high" },
+  { value: "max", text: "Thinking: most" },
+];
+
+export function Pickers() {
+  const session = current.value;
+  const mode = session?.approvalMode ?? choices.value.approvalMode;
+  const level = session?.thinkingLevel ?? choices.value.thinkingLevel;
+  const setMode = (approvalMode: ApprovalMode) => {
+    if (session === null) choices.value = { ...choices.value, approvalMode };
+    else void update(session.sessionId, { approvalMode });
+  };
+  const setLevel = (thinkingLevel: ThinkingLevel) => {
+    if (session === null) choices.value = { ...choices.value, thinkingLevel };
+    else void update(session.sessionId, { thinkingLevel });
+  };
+  return (
+    <>
+      <ModelPicker />
+      <select
+        id="mode"
+        class="pick"
+        aria-label="Approvals"
+        value={mode}
+        onChange={(event) => setMode(event.currentTarget.value as ApprovalMode)}
+      >
+        {MODES.map(({ value, text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+      <select
+        id="thinking"
+        class="pick"
+        aria-label="Thinking"
+        value={level}
+        onChange={(event) => setLevel(event.currentTarget.value as ThinkingLevel)}
+      >
+        {LEVELS.map(({ value, text }) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </>
+  );
+}
+
+function ModelPicker() {
+  const session = current.value;
+  const listed = models.value?.models ?? [];
+  const chosen = session === null ? choices.value.model : modelKey(session);
+  const isKnown = chosen === "" || listed.some((each) => modelKey(each) === chosen);
+  const choose = (field: HTMLSelectElement) => {
+    const { value } = field;
+    if (session === null) choices.value = { ...choices.value, model: value };
+    else {
+      // It shows the Session's own until the fork is there.
+      field.value = chosen;
+      continueWith(value);
+    }
+  };
+  return (
+    <select
+      id="model"
+      class="pick"
+      aria-label="Model"
+      title={session === null ? "Model" : "Another model goes on in a fork of this Session"}
+      value={chosen}
+      onChange={(event) => choose(event.currentTarget)}
+    >
+      {!isKnown && <option value={chosen}>{chosen}</option>}
+      {listed.map((model) => {
+        const key = modelKey(model);
+        return (
+          <option key={key} value={key} disabled={!model.available && key !== chosen}>
+            {model.available ? key : `${key} – ${model.reason ?? "not available"}`}
+          </option>
+        );
+      })}
+    </select>
+  );
+}
+
+function continueWith(model: string): void {
+  const shown = view.value;
+  if (shown === null) return;
+  if (isBusy.value) error.value = "Another model can take over once this Task is over, or after Stop.";
+  else void fork(Math.max(0, shown.confirmed - 1), { model });
+}

@@ -1,0 +1,66 @@
+// A text of the model: one element a block, so that what stands stays as it is while the rest is being written.
+
+import { useEffect, useMemo, useRef } from "preact/hooks";
+import { highlighted } from "../highlight.js";
+import { type Block, blocksOf } from "../markdown.js";
+import { copied } from "./copy-button.js";
+
+/** `isOpen`: more of it comes. */
+export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean }) {
+  const blocks = useMemo(() => blocksOf(text), [text]);
+  return (
+    <div class="prose">
+      {blocks.map((block, index) => (
+        <ProseBlock key={index} block={block} isOver={!isOpen || index < blocks.length - 1} />
+      ))}
+    </div>
+  );
+}
+
+function ProseBlock({ block, isOver }: { block: Block; isOver: boolean }) {
+  const host = useRef<HTMLDivElement>(null);
+  const { html, hasCode } = block;
+  useEffect(() => {
+    if (hasCode && isOver && host.current !== null) dressCode(host.current);
+  }, [html, hasCode, isOver]);
+  // It went through the sanitiser.
+  return useMemo(() => <div ref={host} class="block" dangerouslySetInnerHTML={{ __html: html }} />, [html]);
+}
+
+/** Gives each piece of code its language, a button to copy it, and colours. */
+function dressCode(host: HTMLElement): void {
+  for (const pre of host.querySelectorAll("pre")) {
+    const code = pre.querySelector("code");
+    if (code === null || pre.parentElement?.className === "code") continue;
+    const text = code.textContent ?? "";
+    const language = /language-([^\s]+)/.exec(code.className)?.[1] ?? "";
+    const frame = document.createElement("div");
+    frame.className = "code";
+    const bar = document.createElement("div");
+    bar.className = "code-bar";
+    const label = document.createElement("span");
+    label.textContent = language;
+    bar.append(label, copyButton(text));
+    pre.replaceWith(frame);
+    pre.tabIndex = 0;
+    pre.setAttribute("role", "group");
+    pre.setAttribute("aria-label", language === "" ? "Code" : `Code, ${language}`);
+    frame.append(bar, pre);
+    void highlighted(text, language).then((html) => {
+      if (html !== undefined && code.textContent === text) code.innerHTML = html;
+    });
+  }
+}
+
+function copyButton(text: string): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    button.textContent = (await copied(text)) ? "Copied" : "Not copied";
+    setTimeout(() => {
+      button.textContent = "Copy";
+    }, 1_500);
+  });
+  return button;
+}

@@ -1,0 +1,30 @@
+// What waits: prompts for later, and steering that the model has not been given yet.
+
+import type { QueueItem } from "../../client/index.js";
+import { recall } from "../actions.js";
+import { view } from "../state.js";
+
+export function QueueList() {
+  const items = view.value?.queue ?? [];
+  if (items.length === 0) return null;
+  return (
+    <ul id="queue" aria-label="Waiting">
+      {items.map((item) => (
+        <li key={item.itemId}>
+          <span class="kind">{item.kind === "steer" ? "Steering" : "Next"}</span>
+          <span class="text">{textOf(item)}</span>
+          <button type="button" class="plain" onClick={() => void recall(item)}>
+            Take back
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function textOf({ input }: QueueItem): string {
+  if (typeof input === "string") return input;
+  return input
+    .map((part) => (part.type === "text" ? part.text : part.type === "file" ? part.fileName : "Image"))
+    .join(" · ");
+}

@@ -1,0 +1,153 @@
+// The list of Sessions, newest activity first, with how each stands.
+
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Session } from "../../client/index.js";
+import { open } from "../actions.js";
+import { attempt } from "../connect.js";
+import { loadMoreSessions } from "../list.js";
+import { nameOf, whenText } from "../standing.js";
+import { isDrawerOpen, moreSessions, now, selectedId, sessions } from "../state.js";
+import { focusPrompt } from "./focus.js";
+import { Icon } from "./icons.js";
+import { SessionMenu } from "./session-menu.js";
+import { ThemeButton } from "./theme-button.js";
+
+export function Sidebar() {
+  const [query, setQuery] = useState("");
+  const [isArchive, setArchive] = useState(false);
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  // A search looks everywhere.
+  const shown = sessions.value.filter(
+    (session) => (words.length > 0 || session.archived === isArchive) && matches(session, words),
+  );
+  const hasArchived = sessions.value.some(({ archived }) => archived);
+  return (
+    <aside id="sidebar" aria-label="Sessions">
+      <div class="brand">
+        <img src="/icon.svg" alt="" width="24" height="24" />
+        <h1>omnid</h1>
+        <button
+          type="button"
+          class="quiet-icon phone-only"
+          id="close-drawer"
+          aria-label="Close the list"
+          onClick={closeDrawer}
+        >
+          <Icon name="close" />
+        </button>
+      </div>
+      <button
+        id="new-session"
+        type="button"
+        onClick={() => {
+          open(null);
+          focusPrompt();
+        }}
+      >
+        <Icon name="plus" size={16} /> New session
+      </button>
+      <label class="search">
+        <Icon name="search" size={15} />
+        <input
+          id="search"
+          type="search"
+          placeholder="Search"
+          aria-label="Search Sessions"
+          aria-keyshortcuts="Control+K"
+          value={query}
+          onInput={(event) => setQuery(event.currentTarget.value)}
+        />
+        <kbd>Ctrl K</kbd>
+      </label>
+      <nav aria-label={isArchive ? "Archived Sessions" : "Sessions"}>
+        <ul id="sessions">
+          {shown.map((session) => (
+            <Row key={session.sessionId} session={session} />
+          ))}
+        </ul>
+        {shown.length === 0 && <p class="faint none">{emptyText(words.length > 0, isArchive)}</p>}
+        {typeof moreSessions.value === "string" && (
+          <button type="button" class="plain" onClick={() => void attempt(loadMoreSessions)}>
+            Older Sessions
+          </button>
+        )}
+      </nav>
+      <div class="foot">
+        {(hasArchived || isArchive) && (
+          <button
+            type="button"
+            class="plain"
+            id="archive"
+            aria-pressed={isArchive}
+            onClick={() => setArchive(!isArchive)}
+          >
+            {isArchive ? "Back to all" : "Archive"}
+          </button>
+        )}
+        <a href="/docs">API</a>
+        <span class="gap" />
+        <ThemeButton />
+      </div>
+    </aside>
+  );
+}
+
+const emptyText = (isSearch: boolean, isArchive: boolean): string =>
+  isSearch ? "Nothing found." : isArchive ? "The archive is empty." : "No Sessions yet.";
+
+function matches(session: Session, words: readonly string[]): boolean {
+  const text = `${nameOf(session)} ${session.provider}/${session.modelId} ${session.workspace}`.toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+function Row({ session }: { session: Session }) {
+  const isCurrent = session.sessionId === selectedId.value;
+  const { text, tone } = standingOf(session);
+  return (
+    <li class={isCurrent ? "row-session current" : "row-session"}>
+      <button type="button" aria-current={isCurrent ? "page" : undefined} onClick={() => open(session.sessionId)}>
+        <span class="name">{nameOf(session)}</span>
+        <span class="line">
+          <span class="model">
+            {session.provider}/{session.modelId}
+          </span>
+          <span class={`standing ${tone}`}>{text}</span>
+        </span>
+      </button>
+      <SessionMenu session={session} />
+    </li>
+  );
+}
+
+function standingOf(session: Session): { text: string; tone: string } {
+  if (session.pendingApprovals > 0) return { text: "needs approval", tone: "ask" };
+  if (session.state === "compacting") return { text: "compacting", tone: "busy" };
+  if (session.state === "running") return { text: "running", tone: "busy" };
+  return { text: whenText(session.lastActiveAt, now.value), tone: "" };
+}
+
+export function closeDrawer(): void {
+  if (!isDrawerOpen.value) return;
+  isDrawerOpen.value = false;
+  document.getElementById("open-drawer")?.focus();
+}
+
+/** What lies beside the open list, on a phone: a tap on it closes the list. */
+export function Scrim() {
+  const node = useRef<HTMLButtonElement>(null);
+  const isOpen = isDrawerOpen.value;
+  useEffect(() => {
+    if (isOpen) document.getElementById("close-drawer")?.focus();
+  }, [isOpen]);
+  return (
+    <button
+      ref={node}
+      id="scrim"
+      type="button"
+      hidden={!isOpen}
+      tabIndex={-1}
+      aria-label="Close the list"
+      onClick={closeDrawer}
+    />
+  );
+}

@@ -1,0 +1,104 @@
+// How things stand, in words: the connection, the Task, the tokens. Three different things.
+
+import type { Connection, Session, SessionUsage, View } from "../client/index.js";
+import { sentence } from "./notices.js";
+
+export interface Standing {
+  text: string;
+  tone: "idle" | "busy" | "ask" | "warn" | "bad" | "live" | "lost";
+  /** More about it, for who asks. */
+  more: string;
+}
+
+export const secondsUntil = (at: string | number, now: number): number =>
+  Math.max(0, Math.ceil((new Date(at).getTime() - now) / 1000));
+
+/** How the connection fares. `isOnline` is what the browser says of the network. */
+export function connectionText(connection: Connection, now: number, isOnline: boolean): Standing {
+  switch (connection.status) {
+    case "connecting":
+      return { text: "Connecting…", tone: "busy", more: "" };
+    case "live":
+      if (!connection.resynced) return { text: "Live", tone: "live", more: "Everything is shown as it happens." };
+      return {
+        text: "Live, resynced",
+        tone: "live",
+        more: "The place in the stream was gone; the history was read again.",
+      };
+    case "polling":
+      return {
+        text: "Every 2 s",
+        tone: "live",
+        more: "Many tabs follow this server: this one looks every two seconds.",
+      };
+    case "waiting": {
+      const why = connection.code === "shutdown" ? "The server is going down." : sentence(connection.reason);
+      if (!isOnline) return { text: "Offline", tone: "lost", more: `There is no network. ${why}` };
+      return { text: `Reconnecting in ${secondsUntil(connection.retryAt, now)} s`, tone: "lost", more: why };
+    }
+    case "gone":
+      return { text: "Gone", tone: "lost", more: "This Session is not there any more." };
+    case "closed":
+      return { text: "Closed", tone: "lost", more: "" };
+  }
+}
+
+/** What the Task is doing. */
+export function activityOf(view: View, now: number): Standing {
+  const { task } = view;
+  const say = (text: string, tone: Standing["tone"]): Standing => ({ text, tone, more: "" });
+  if (task === null) return say("", "idle");
+  const queued = task.queued > 0 ? `, ${task.queued} queued` : "";
+  if (task.state === "idle") {
+    const error = task.ended?.error;
+    return error === undefined ? say(`Ready${queued}`, "idle") : say(`The Task ended: ${error.message}`, "bad");
+  }
+  if (task.retry !== undefined) {
+    const seconds = secondsUntil(task.retry.retryAt, now);
+    return say(`The model did not answer. Try ${task.retry.attempt + 1} in ${seconds} s${queued}`, "warn");
+  }
+  if (task.state === "compacting") return say(`Compacting the context${queued}`, "busy");
+  if (view.approvals.length > 0) return say(`Waiting for your approval${queued}`, "ask");
+  const open = view.fragments.at(-1);
+  if (open?.type === "partial_text") return say(`Writing${queued}`, "busy");
+  if (open?.type === "partial_thinking") return say(`Thinking${queued}`, "busy");
+  return say(`Working${queued}`, "busy");
+}
+
+export function usageText(usage: SessionUsage | null): string {
+  if (usage === null || usage.total === 0) return "";
+  const { costUsd } = usage;
+  const cost = costUsd === undefined ? "" : ` · $${costUsd.toFixed(costUsd < 0.1 ? 4 : 2)}`;
+  return `${short(usage.cache_read + usage.cache_write)} in · ${short(usage.output)} out${cost}`;
+}
+
+/** A count with three digits at most. */
+export function short(count: number): string {
+  if (count < 1_000) return String(count);
+  if (count < 1_000_000) return `${(count / 1_000).toFixed(count < 10_000 ? 1 : 0)}k`;
+  return `${(count / 1_000_000).toFixed(1)}M`;
+}
+
+export const bytesText = (bytes: number): string =>
+  bytes < 1024
+    ? `${bytes} B`
+    : bytes < 1_048_576
+      ? `${(bytes / 1024).toFixed(1)} KB`
+      : `${(bytes / 1_048_576).toFixed(1)} MB`;
+
+/** What a Session is called. */
+export const nameOf = (session: Session): string => {
+  const title = session.title?.trim();
+  return title === undefined || title === "" ? "Untitled" : title;
+};
+
+const DAY_MS = 86_400_000;
+
+/** A time as a list shows it: the hour today, the day before. */
+export function whenText(at: string, now: number): string {
+  const date = new Date(at);
+  const isToday = new Date(now).toDateString() === date.toDateString();
+  if (isToday) return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+  const isNear = now - date.getTime() < 6 * DAY_MS;
+  return date.toLocaleDateString([], isNear ? { weekday: "short" } : { day: "numeric", month: "short" });
+}

@@ -1,0 +1,3 @@
+// Style sheets are imported for the bundler alone.
+
+declare module "*.css";

@@ -1,0 +1,107 @@
+// Which Session is looked at, and what is known of it. What comes is shown once a frame at most, and also while the tab
+// is hidden.
+
+import { type Following, isPayload, type View } from "../client/index.js";
+import { attempt, client } from "./connect.js";
+import { announcement, error, now, selectedId, sending, view } from "./state.js";
+import { takeStreamSlot } from "./tab-locks.js";
+
+let following: Following | undefined;
+
+/** Goes to a Session, or to the start with null. */
+export function select(id: string | null): void {
+  if (id === selectedId.value) return;
+  following?.close();
+  following = undefined;
+  selectedId.value = id;
+  view.value = null;
+  error.value = "";
+  if (id === null) return;
+  const own = client.session(id).follow({ takeStreamSlot });
+  following = own;
+  view.value = own.view;
+  const show = oncePerFrame(() => {
+    if (following === own) showView(own.view);
+  });
+  own.subscribe(show);
+}
+
+function showView(next: View): void {
+  const before = view.value;
+  view.value = next;
+  const { taskId, ended } = next.task ?? {};
+  const sent = sending.value?.taskId;
+  if (sent !== undefined && [taskId, ended?.taskId].includes(sent)) sending.value = null;
+  if (next.connection.status === "gone") {
+    if (location.hash === `#${next.sessionId}`) location.hash = "";
+    select(null);
+    error.value = "This Session is not there any more.";
+    return;
+  }
+  announceChange(before, next);
+}
+
+/** A screen reader is told what is over, not each word of it. */
+function announceChange(before: View | null, next: View): void {
+  const wasBusy = before?.task !== null && before?.task !== undefined && before.task.state !== "idle";
+  const asked = next.approvals.find((each) => before?.approvals.includes(each) !== true);
+  if (asked !== undefined) announcement.value = `${asked.toolCall.payload.name} needs your approval.`;
+  else if (wasBusy && next.task?.state === "idle") {
+    const answer = next.messages.findLast(
+      ({ message }) => isPayload(message, "text") && message.payload.role === "assistant",
+    );
+    const said = answer !== undefined && isPayload(answer.message, "text") ? answer.message.payload.text : "";
+    announcement.value = next.task.ended?.error?.message ?? `Finished. ${said.slice(0, 500)}`;
+  } else if (before?.connection.status === "live" && next.connection.status === "waiting") {
+    announcement.value = "The connection is lost. It is tried again.";
+  }
+}
+
+const HIDDEN_MS = 250;
+
+function oncePerFrame(work: () => void): () => void {
+  let isDue = false;
+  const run = () => {
+    isDue = false;
+    work();
+  };
+  return () => {
+    if (isDue) return;
+    isDue = true;
+    if (document.visibilityState === "visible") requestAnimationFrame(run);
+    else setTimeout(run, HIDDEN_MS);
+  };
+}
+
+/** The loading of older records that is under way. */
+let loading: Promise<unknown> | undefined;
+
+export function loadEarlier(): Promise<unknown> {
+  const own = following;
+  if (own === undefined || own.view.nextBefore === null) return Promise.resolve();
+  loading ??= attempt(() => own.loadEarlier()).finally(() => {
+    loading = undefined;
+  });
+  return loading;
+}
+
+export const reconnectNow = (): void => following?.retryNow();
+/** What waits is read again; that it may fail is the connection's matter. */
+export const refreshQueue = (): void => void following?.refreshQueue().catch(() => {});
+
+/** Keeps what depends on the browser: the hash, the network, the time. */
+export function watchBrowser(isOnline: { value: boolean }): void {
+  const fromHash = () => select(location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : null);
+  addEventListener("hashchange", fromHash);
+  const back = () => {
+    isOnline.value = navigator.onLine;
+    if (document.visibilityState === "visible" && navigator.onLine) reconnectNow();
+  };
+  for (const type of ["online", "offline"]) addEventListener(type, back);
+  document.addEventListener("visibilitychange", back);
+  setInterval(() => {
+    const isCounting = view.value?.connection.status === "waiting" || view.value?.task?.retry !== undefined;
+    if (isCounting || Date.now() - now.value > 30_000) now.value = Date.now();
+  }, 500);
+  fromHash();
+}
