@@ -1,6 +1,6 @@
 // The one table from code to status, and the one shape of every answer that is not 2xx.
 
-import type { SessionRefusal } from "../session/types.js";
+import type { SessionRefusal } from "../session/refusal.js";
 
 const STATUS = {
   invalid_request: 400,

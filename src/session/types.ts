@@ -6,6 +6,9 @@ import type { Decision, ThinkingLevel } from "../engine/ports.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { RequestError, StopReason, TokenCounts, ToolCallPayload } from "../protocol/payloads.js";
 import type { Result } from "../result.js";
+import type { SessionRefusal } from "./refusal.js";
+
+export type { SessionRefusal };
 
 export const APPROVAL_MODES = ["always-ask", "read-only", "allow-all"] as const;
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
@@ -140,31 +143,6 @@ export interface ModelView {
   available: boolean;
   reason?: string;
 }
-
-/** Codes with which the session layer refuses. `src/http/errors.ts` maps each to a status. */
-export type SessionRefusal =
-  | "invalid_request"
-  | "unknown_model"
-  | "ordinal_not_committed"
-  | "model_unavailable"
-  | "workspace_not_found"
-  | "workspace_missing"
-  | "not_allowed"
-  | "session_not_found"
-  | "task_in_progress"
-  | "nothing_to_compact"
-  | "task_not_found"
-  | "approval_not_found"
-  | "approval_already_decided"
-  | "images_not_supported"
-  | "file_not_supported"
-  | "too_many_queued"
-  | "not_running"
-  | "not_pending"
-  | "too_many_sessions"
-  | "too_many_tasks"
-  | "storage_failed"
-  | "shutting_down";
 
 /** A record as it is stored, and its place in the Trace. */
 export interface HistoryRecord {
