@@ -3,7 +3,7 @@
 import type { App, RouteContext } from "../src/http/context.js";
 import { approvalListSchema, approvalParams, decideBody, sessionParams } from "../src/http/contracts.js";
 import { orThrow } from "../src/http/errors.js";
-import { answers, answersToChange, noContent } from "../src/http/openapi.js";
+import { answers, answersToChange, noContent, OF_A_SESSION } from "../src/http/openapi.js";
 import { findSession } from "./find-session.js";
 
 export function approvalRoutes(app: App, { host }: RouteContext): void {
@@ -15,7 +15,7 @@ export function approvalRoutes(app: App, { host }: RouteContext): void {
       tags: ["Approvals"],
       summary: "Calls that wait for a decision, the children's included",
       params: sessionParams,
-      ...answers({ 200: approvalListSchema.describe("At most one of each Session") }, "session_not_found"),
+      ...answers({ 200: approvalListSchema.describe("At most one of each Session") }, ...OF_A_SESSION),
     },
     handler: async (request) => ({
       approvals: (await findSession(host, request.params.id, request.owner)).approvals(),
@@ -35,7 +35,7 @@ export function approvalRoutes(app: App, { host }: RouteContext): void {
       body: decideBody,
       ...answersToChange(
         { 204: noContent("The decision is recorded") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "approval_not_found",
         "approval_already_decided",
         "storage_failed",

@@ -1,8 +1,20 @@
 import { HttpError } from "../src/http/errors.js";
 import type { HostedSession, Owner, SessionHost } from "../src/session/types.js";
 
-/** @returns the Session. @throws HttpError when there is none, or when it is another token's: no answer tells which. */
-export async function findSession(host: SessionHost, id: string, owner: Owner): Promise<HostedSession> {
+/**
+ * Finds a Session and brings it into memory.
+ * @param resumes the call goes on with a stream: the cap on Sessions in memory does not hold for it
+ * @throws HttpError when there is none, or when it is another token's (no answer tells which), and where there is no room.
+ */
+export async function findSession(
+  host: SessionHost,
+  id: string,
+  owner: Owner,
+  { resumes = false }: { resumes?: boolean } = {},
+): Promise<HostedSession> {
+  if (!resumes && !host.hasRoomFor(id, owner)) {
+    throw new HttpError("too_many_sessions", "as many Sessions are in memory and in use as may be");
+  }
   const session = await host.find(id, owner);
   if (session === undefined) throw new HttpError("session_not_found", "there is no such Session");
   return session;

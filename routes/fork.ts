@@ -4,7 +4,7 @@ import type { App, RouteContext } from "../src/http/context.js";
 import { sessionParams, sessionSchema } from "../src/http/contracts.js";
 import { forkBody } from "../src/http/contracts-fork.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
-import { answersToChange } from "../src/http/openapi.js";
+import { answersToChange, OF_A_SESSION } from "../src/http/openapi.js";
 import { answerMade } from "./sessions.js";
 
 export function forkRoutes(app: App, { host }: RouteContext): void {
@@ -21,11 +21,10 @@ export function forkRoutes(app: App, { host }: RouteContext): void {
       body: forkBody,
       ...answersToChange(
         { 201: sessionSchema.describe("The new Session") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "unknown_model",
         "ordinal_not_committed",
         "task_in_progress",
-        "too_many_sessions",
         "storage_failed",
       ),
     },

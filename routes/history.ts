@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import type { App, RouteContext } from "../src/http/context.js";
 import { historyQuery, historySchema, sessionParams } from "../src/http/contracts.js";
-import { answers, content } from "../src/http/openapi.js";
+import { answers, content, OF_A_SESSION } from "../src/http/openapi.js";
 import { toLine } from "../src/protocol/message.js";
 import type { HistoryPage } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
@@ -29,7 +29,7 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
       ...answers(
         { 200: historySchema.describe("Records in order, and the open fragments") },
         "invalid_request",
-        "session_not_found",
+        ...OF_A_SESSION,
         "storage_failed",
       ),
     },
@@ -59,7 +59,7 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
       summary: "Download the Trace",
       description: "JSON Lines, byte for byte as stored, all files in order.",
       params: sessionParams,
-      ...answers({ 200: content("application/x-ndjson", z.string(), "The Trace") }, "session_not_found"),
+      ...answers({ 200: content("application/x-ndjson", z.string(), "The Trace") }, ...OF_A_SESSION),
     },
     handler: async (request, reply) => {
       const session = await findSession(host, request.params.id, request.owner);

@@ -12,7 +12,7 @@ import {
   steeredSchema,
 } from "../src/http/contracts-queue.js";
 import { orThrow } from "../src/http/errors.js";
-import { answers, answersToChange, optionalBody } from "../src/http/openapi.js";
+import { answers, answersToChange, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
 import { findSession } from "./find-session.js";
 
 export function queueRoutes(app: App, { host }: RouteContext): void {
@@ -29,7 +29,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       body: steerBody,
       ...answersToChange(
         { 202: steeredSchema.describe("Recorded: it will be delivered") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "not_running",
         "model_unavailable",
         "images_not_supported",
@@ -52,7 +52,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       tags: ["Tasks"],
       summary: "What waits, the oldest first",
       params: sessionParams,
-      ...answers({ 200: queueSchema.describe("Tasks to come and steering not delivered") }, "session_not_found"),
+      ...answers({ 200: queueSchema.describe("Tasks to come and steering not delivered") }, ...OF_A_SESSION),
     },
     handler: async (request) => ({
       items: (await findSession(host, request.params.id, request.owner)).queue(),
@@ -69,7 +69,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       params: queueItemParams,
       ...answersToChange(
         { 200: queueItemSchema.describe("The item: it will not run") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "not_pending",
         "storage_failed",
       ),
@@ -92,7 +92,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       params: sessionParams,
       body: emptyBody,
       ...optionalBody,
-      ...answersToChange({ 200: skippedSchema.describe("Whether there was a wait") }, "session_not_found"),
+      ...answersToChange({ 200: skippedSchema.describe("Whether there was a wait") }, ...OF_A_SESSION),
     },
     handler: async (request) => ({
       skipped: (await findSession(host, request.params.id, request.owner)).retryNow(),

@@ -13,7 +13,7 @@ import {
 import { idempotencyHeaders } from "../src/http/contracts-headers.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { idempotencyKey } from "../src/http/idempotency.js";
-import { answers, answersToChange, noContent, optionalBody } from "../src/http/openapi.js";
+import { answers, answersToChange, noContent, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
 import type { CreateOptions, CreateSession, Owner, SessionView } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
 
@@ -102,7 +102,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       tags: ["Sessions"],
       summary: "Read a Session",
       params: sessionParams,
-      ...answers({ 200: sessionSchema.describe("The Session") }, "session_not_found"),
+      ...answers({ 200: sessionSchema.describe("The Session") }, ...OF_A_SESSION),
     },
     handler: async (request) => (await findSession(host, request.params.id, request.owner)).view(),
   });
@@ -120,7 +120,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       ...optionalBody,
       ...answersToChange(
         { 200: sessionSchema.describe("The Session as it is now") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "storage_failed",
       ),
     },

@@ -4,7 +4,7 @@ import type { App, RouteContext } from "../src/http/context.js";
 import { sessionParams, streamQuery } from "../src/http/contracts.js";
 import { resumeHeaders } from "../src/http/contracts-headers.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
-import { answers, content } from "../src/http/openapi.js";
+import { answers, content, OF_A_SESSION } from "../src/http/openapi.js";
 import { answerHead, isPlace, openStream, resumePoint } from "../src/http/streams.js";
 import { findSession } from "./find-session.js";
 
@@ -36,14 +36,17 @@ export function streamRoutes(app: App, { host, streams }: RouteContext): void {
       ...answers(
         { 200: content("text/event-stream", channelEvent, "Events, until either side ends it") },
         "invalid_request",
-        "session_not_found",
+        ...OF_A_SESSION,
         "too_many_streams",
       ),
     },
     handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
       const lastEventId = resumePoint(request, request.query);
-      const release = streams.take(isPlace(lastEventId));
+      const resumes = isPlace(lastEventId);
+      // Before anything is read from the disk for it.
+      streams.admit(resumes);
+      const session = await findSession(host, request.params.id, request.owner, { resumes });
+      const release = streams.take(resumes);
       openStream(request, reply, release, (sink) =>
         session.follow(sink, lastEventId === undefined ? {} : { lastEventId }),
       );

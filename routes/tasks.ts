@@ -9,7 +9,7 @@ import { abortBody, emptyBody } from "../src/http/contracts-queue.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
 import { HttpError, orThrow } from "../src/http/errors.js";
 import { type First, idempotencyKey } from "../src/http/idempotency.js";
-import { answers, answersToChange, noContent, optionalBody } from "../src/http/openapi.js";
+import { answers, answersToChange, noContent, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
 import { isPlace, openStream, prefersEventStream, type Release, resumePoint } from "../src/http/streams.js";
 import type { HostedSession } from "../src/session/types.js";
 import { findSession } from "./find-session.js";
@@ -41,7 +41,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
           },
           202: acceptedSchema.describe("Recorded: it will run"),
         },
-        "session_not_found",
+        ...OF_A_SESSION,
         "task_in_progress",
         "model_unavailable",
         "workspace_missing",
@@ -56,9 +56,11 @@ export function taskRoutes(app: App, context: RouteContext): void {
     },
     handler: async (request, reply) => {
       const key = idempotencyKey(request.headers["idempotency-key"]);
-      const session = await findSession(host, request.params.id, request.owner);
       const wantsStream = prefersEventStream(request.headers.accept);
-      const release = wantsStream ? context.streams.take(isPlace(resumePoint(request))) : undefined;
+      const resumes = wantsStream && isPlace(resumePoint(request));
+      if (wantsStream) context.streams.admit(resumes);
+      const session = await findSession(host, request.params.id, request.owner, { resumes });
+      const release = wantsStream ? context.streams.take(resumes) : undefined;
       return answerSubmit({ request, reply, session, body: request.body, key, release }, context);
     },
   });
@@ -71,7 +73,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
       tags: ["Tasks"],
       summary: "How a Task stands",
       params: taskParams,
-      ...answers({ 200: taskSchema.describe("The Task") }, "session_not_found", "task_not_found"),
+      ...answers({ 200: taskSchema.describe("The Task") }, ...OF_A_SESSION, "task_not_found"),
     },
     handler: async (request) => {
       const session = await findSession(host, request.params.id, request.owner);
@@ -96,7 +98,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
       ...optionalBody,
       ...answersToChange(
         { 202: noContent("It will end"), 204: noContent("Nothing was running") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "storage_failed",
       ),
     },
@@ -122,7 +124,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
       ...optionalBody,
       ...answersToChange(
         { 202: noContent("It has begun") },
-        "session_not_found",
+        ...OF_A_SESSION,
         "nothing_to_compact",
         "task_in_progress",
         "model_unavailable",

@@ -57,6 +57,9 @@ const WITH_BODY: readonly ErrorCode[] = [
   "unsupported_media_type",
 ];
 
+/** What every call about one Session may answer that has to have it in memory. */
+export const OF_A_SESSION = ["session_not_found", "too_many_sessions"] as const satisfies readonly ErrorCode[];
+
 type Answers = Record<number, unknown>;
 
 /** The part of a route's schema that says what it answers: its own answers, its refusals and those all calls share. */

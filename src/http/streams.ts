@@ -21,11 +21,16 @@ export class StreamSlots {
     return this.#open;
   }
 
-  /** Takes a slot. A reader that resumes always gets one. @throws HttpError when there is none left. */
-  take(resumes: boolean): Release {
+  /** @throws HttpError when there is no slot left. A reader that resumes always gets one. */
+  admit(resumes: boolean): void {
     if (!resumes && this.#max !== undefined && this.#open >= this.#max) {
       throw new HttpError("too_many_streams", `${this.#max} streams are open, and that is the limit`);
     }
+  }
+
+  /** Takes a slot. @throws as `admit`. */
+  take(resumes: boolean): Release {
+    this.admit(resumes);
     this.#open += 1;
     let held = true;
     return () => {

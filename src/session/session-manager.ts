@@ -101,6 +101,7 @@ export class SessionManager implements SessionHost {
   }
 
   async fork(id: string, request: ForkSession, owner: Owner): Promise<Taken<Session> | undefined> {
+    if (!this.hasRoomFor(id, owner)) return tooMany(this.#process.maxSessions);
     const session = await this.find(id, owner);
     if (session === undefined) return undefined;
     if (session.view().state !== "idle") return refuse("task_in_progress", "the Session is busy");
@@ -128,9 +129,7 @@ export class SessionManager implements SessionHost {
     if (this.#draining) return refuse("shutting_down", "the server is shutting down");
     const { maxSessions } = this.#process;
     const held = this.#makeRoom((maxSessions ?? KEPT_IN_MEMORY) - 1);
-    if (maxSessions !== undefined && held >= maxSessions) {
-      return refuse("too_many_sessions", `${maxSessions} Sessions are in memory and in use`);
-    }
+    if (maxSessions !== undefined && held >= maxSessions) return tooMany(maxSessions);
     // The place is taken before anything is awaited: many creates at once do not slip past the cap together.
     this.#creating += 1;
     try {
@@ -164,12 +163,19 @@ export class SessionManager implements SessionHost {
     });
   }
 
+  hasRoomFor(id: string, owner: Owner): boolean {
+    const { maxSessions } = this.#process;
+    const entry = this.#entries.get(id);
+    if (maxSessions === undefined || entry?.record.owner !== owner || entry.loading !== undefined) return true;
+    return this.#makeRoom(maxSessions - 1) < maxSessions;
+  }
+
   async find(id: string, owner: Owner): Promise<Session | undefined> {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.record.owner !== owner) return undefined;
     entry.usedAt = this.#process.clock.now();
     if (entry.loading === undefined) {
-      this.#makeRoom(this.#process.maxSessions ?? KEPT_IN_MEMORY);
+      this.#makeRoom((this.#process.maxSessions ?? KEPT_IN_MEMORY) - 1);
       // Last in the map's order: used last.
       this.#entries.delete(id);
       this.#entries.set(id, entry);
@@ -248,6 +254,8 @@ export class SessionManager implements SessionHost {
       if (trace === undefined) throw new StorageError("read_failed", "the Trace of this Session is gone");
       entry.session = await loadSession(this.#process, entry.record, trace, this.#hooks(entry), entry.position);
       entry.record = entry.session.record;
+      // A load that took long must not leave it the next to go.
+      entry.usedAt = this.#process.clock.now();
       return entry.session;
     });
     // A failed load is tried again by the next who asks.
@@ -287,3 +295,5 @@ export class SessionManager implements SessionHost {
     return makeRoom(this.#entries.values(), limit, this.#creating, this.#process.clock.now());
   }
 }
+
+const tooMany = (max: number | undefined) => refuse("too_many_sessions", `${max} Sessions are in memory and in use`);

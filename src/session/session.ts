@@ -45,6 +45,8 @@ export class Session implements HostedSession, ChildSession {
   readonly #parts: Parts;
   #record: SessionRecord;
   #removed = false;
+  /** Writes of the record that are under way. */
+  #saving = 0;
 
   constructor(record: SessionRecord, deps: SessionDeps) {
     this.id = record.sessionId;
@@ -74,7 +76,8 @@ export class Session implements HostedSession, ChildSession {
 
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
-    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && this.#deps.channel.subscribers === 0;
+    const isRead = this.#deps.channel.subscribers > 0;
+    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && !isRead && this.#saving === 0;
   }
 
   get state(): SessionState {
@@ -270,7 +273,12 @@ export class Session implements HostedSession, ChildSession {
   async #save(): Promise<void> {
     if (this.#removed) return;
     this.#record = { ...this.#record, ...this.#parts.ledger.fields };
-    await this.#deps.saveRecord(this.#record);
+    this.#saving += 1;
+    try {
+      await this.#deps.saveRecord(this.#record);
+    } finally {
+      this.#saving -= 1;
+    }
   }
 }
 

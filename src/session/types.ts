@@ -230,7 +230,10 @@ export interface SessionHost {
     query: { limit: number; cursor?: string; archived: boolean; parent?: string },
     owner: Owner,
   ): Promise<Result<{ sessions: SessionView[]; nextCursor?: string }, SessionRefusal>>;
+  /** Brings it into memory, whatever the cap. */
   find(id: string, owner: Owner): Promise<HostedSession | undefined>;
+  /** False when `find` would have to bring one more into memory than the cap allows. Ask in the tick of the `find`. */
+  hasRoomFor(id: string, owner: Owner): boolean;
   /** @returns false when there is no such Session. */
   remove(id: string, owner: Owner): Promise<boolean>;
   models(): { models: ModelView[]; defaultModel: { provider: string; modelId: string } };

@@ -7,7 +7,7 @@ import { isPayload } from "../../src/protocol/guards.js";
 import { compareStreamWithTrace, validateStream } from "../../src/protocol/validate.js";
 import { StorageError } from "../../src/trace/storage-error.js";
 import { diskFs } from "../../src/trace/trace-fs.js";
-import { scriptedModel } from "../support/engine.js";
+import { gate, scriptedModel } from "../support/engine.js";
 import { manualClock } from "../support/manual-clock.js";
 import { ended, hostOn, listReader, made, recordsOf, tempDir } from "../support/sessions.js";
 
@@ -27,6 +27,8 @@ test("a Session that was unloaded comes back with its epoch, its numbers and its
   const subscription = first.follow(reader, {});
   await made(first.submit("hello", {}));
   await reader.until(ended);
+  // Its record is on the disk.
+  await first.settled();
   subscription.close();
   const before = reader.events.flatMap(({ id }) => id ?? []);
 
@@ -276,6 +278,55 @@ test("C10: many creates at once do not slip past the cap together", async () => 
   const answers = await Promise.all(Array.from({ length: 20 }, () => host.create({}, null)));
   expect(answers.filter((answer) => answer.ok).length).toBe(5);
   expect(answers.filter((answer) => !answer.ok && answer.code === "too_many_sessions").length).toBe(15);
+});
+
+test("C10: of many unloaded Sessions that are asked for at once no more are loaded than the cap has room for", async () => {
+  const clock = manualClock();
+  const host = await hostOn({ model: scriptedModel([]), clock, process: { maxSessions: 2 } });
+  const ids: string[] = [];
+  for (let n = 0; n < 6; n += 1) {
+    ids.push((await made(host.create({}, null))).id);
+    clock.advance(61_000);
+  }
+  expect(host.figures).toMatchObject({ sessions: 6, inMemory: 2 });
+  const found = await Promise.all(
+    ids.slice(0, 4).map((id) => (host.hasRoomFor(id, null) ? host.find(id, null) : undefined)),
+  );
+  expect(found.filter((session) => session !== undefined)).toHaveLength(2);
+  expect(host.figures.inMemory).toBe(2);
+  expect(found.map((session) => session !== undefined && host.hasRoomFor(session.id, null))).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
+  // Somebody else's is not there, whether or not there is room.
+  expect(host.hasRoomFor(ids[5] as string, "somebody else")).toBe(true);
+});
+
+test("a Session whose record is being written is not unloaded in the middle of it", async () => {
+  const clock = manualClock();
+  const hold = gate();
+  const fs = {
+    ...diskFs,
+    rename: async (from: string, to: string) => {
+      if (to.endsWith("session.json") && isHeld) await hold.promise;
+      return diskFs.rename(from, to);
+    },
+  };
+  let isHeld = false;
+  const host = await hostOn({ model: scriptedModel([]), clock, fs, process: { maxSessions: 1 } });
+  const session = await made(host.create({}, null));
+  isHeld = true;
+  const patched = session.patch({ title: "kept" });
+  clock.advance(61_000);
+  expect((await host.create({}, null)).ok).toBe(false);
+  hold.open();
+  expect((await patched).ok).toBe(true);
+  isHeld = false;
+  await made(host.create({}, null));
+  clock.advance(61_000);
+  expect((await host.find(session.id, null))?.view().title).toBe("kept");
 });
 
 test("a Session that could not be removed is still there, and can be removed later", async () => {

@@ -118,6 +118,10 @@ export class MemoryHost implements SessionHost {
     return ok(from + query.limit < wanted.length ? { sessions, nextCursor: String(from + query.limit) } : { sessions });
   }
 
+  hasRoomFor(): boolean {
+    return true;
+  }
+
   async find(id: string, owner: Owner): Promise<MemorySession | undefined> {
     const session = this.sessions.get(id);
     return session?.owner === owner ? session : undefined;
