@@ -46,7 +46,7 @@ export class Session implements HostedSession, ChildSession {
   #record: SessionRecord;
   #removed = false;
   /** Writes of the record that are under way. */
-  #saving = 0;
+  readonly #saves = new Set<Promise<void>>();
 
   constructor(record: SessionRecord, deps: SessionDeps) {
     this.id = record.sessionId;
@@ -77,7 +77,7 @@ export class Session implements HostedSession, ChildSession {
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
     const isRead = this.#deps.channel.subscribers > 0;
-    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && !isRead && this.#saving === 0;
+    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && !isRead && this.#saves.size === 0;
   }
 
   get state(): SessionState {
@@ -167,9 +167,10 @@ export class Session implements HostedSession, ChildSession {
     return this.#parts.runner.stop(reason);
   }
 
-  /** Resolves when the running Task, if any, has ended. */
-  settled(): Promise<void> {
-    return this.#parts.runner.settled();
+  /** Resolves when the running Task, if any, has ended, and the record is written. */
+  async settled(): Promise<void> {
+    await this.#parts.runner.settled();
+    await Promise.allSettled(this.#saves);
   }
 
   /** True while the Task waits for a person and nothing else is being done. A child ends with its parent. */
@@ -273,11 +274,12 @@ export class Session implements HostedSession, ChildSession {
   async #save(): Promise<void> {
     if (this.#removed) return;
     this.#record = { ...this.#record, ...this.#parts.ledger.fields };
-    this.#saving += 1;
+    const write = this.#deps.saveRecord(this.#record);
+    this.#saves.add(write);
     try {
-      await this.#deps.saveRecord(this.#record);
+      await write;
     } finally {
-      this.#saving -= 1;
+      this.#saves.delete(write);
     }
   }
 }
