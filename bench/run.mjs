@@ -1,13 +1,13 @@
 // Runs the benchmarks: `node bench/run.mjs [name ...] [--quick]`. Each file `bench/<name>.ts` is one figure, a program of
-// its own that prints a Markdown section and exits with 1 when a bar does not hold. A full run of all of them is written
-// to bench/RESULTS.md. The files are compiled first (a benchmark must not time a transpiler).
+// its own that prints a Markdown section and exits with 1 when a bar does not hold. What was run without --quick takes its
+// place in bench/RESULTS.md. The files are compiled first (a benchmark must not time a transpiler).
 
 import { spawn } from "node:child_process";
-import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, release, totalmem } from "node:os";
+import { readdirSync, rmSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "vite";
+import { keepResults } from "./support/results.mjs";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 // Two runs at once must not empty each other's folder. Under node_modules, so that imports resolve.
@@ -49,15 +49,8 @@ for (const name of names) {
 
 rmSync(outDir, { recursive: true, force: true });
 
-if (wanted.length === 0 && !flags.includes("--quick")) {
-  const head = [
-    "# Results",
-    "",
-    `${machine()}. ${new Date().toISOString().slice(0, 10)}.`,
-    "Written by `npm run bench`.",
-  ];
-  writeFileSync(join(here, "RESULTS.md"), `${[head.join("\n"), ...sections].join("\n\n")}\n`);
-}
+// A run that is quick or of chosen cases is for whoever waits for it.
+if (flags.length === 0) keepResults(join(here, "RESULTS.md"), sections);
 process.exitCode = failed ? 1 : 0;
 
 function run(name) {
@@ -75,18 +68,4 @@ function run(name) {
     });
     child.on("close", (code) => resolve({ code, output }));
   });
-}
-
-function machine() {
-  const model = cpus()[0]?.model.trim() || cpuModel() || process.arch;
-  return `Node ${process.version}, ${cpus().length} × ${model}, ${Math.round(totalmem() / 2 ** 30)} GB, ${process.platform} ${release()}`;
-}
-
-function cpuModel() {
-  try {
-    return /^model name\s*: (.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"))?.[1];
-  } catch {
-    // Only Linux has this file, and the name is a nicety.
-    return undefined;
-  }
 }

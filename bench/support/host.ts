@@ -1,0 +1,54 @@
+// Sessions in this process, as `main` hosts them, with a model of the benchmark's own.
+
+import { join } from "node:path";
+import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
+import { systemClock } from "../../src/clock.js";
+import type { LLMClient } from "../../src/engine/ports.js";
+import type { ModelSpec } from "../../src/llm/model-spec.js";
+import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
+import { createRecordStore } from "../../src/session/session-record.js";
+import { createTraceStore } from "../../src/trace/jsonl-store.js";
+
+const SPEC: ModelSpec = {
+  provider: "bench",
+  modelId: "scripted",
+  protocol: "demo",
+  baseUrl: "",
+  contextWindow: 1e9,
+  vision: false,
+  thinking: false,
+};
+
+let ids = 0;
+
+export async function hostWith({ dataDir, model }: { dataDir: string; model: LLMClient }): Promise<SessionManager> {
+  const clock = systemClock();
+  const log = { warn: console.error, error: console.error };
+  const traces = await createTraceStore({ dir: dataDir, fsync: "interval", clock, log });
+  return createSessionManager({
+    clock,
+    newId: () => (++ids).toString(16).padStart(8, "0"),
+    log,
+    traces,
+    records: createRecordStore({ traces, fsync: "interval", log }),
+    models: {
+      defaultModel: SPEC,
+      views: () => [],
+      find: () => ({ spec: SPEC, available: true }),
+      client: () => model,
+    },
+    heartbeat: new HeartbeatWheel({ intervalMs: 15_000, clock }),
+    workspacesFolder: join(dataDir, "workspaces"),
+    commandEnvironment: {},
+    systemPrompt: "be brief",
+    maxTurns: -1,
+    retry: { baseMs: 10, maxMs: 40, limit: 0 },
+    compaction: { maxContextLength: -1, maxSessionTurns: -1, mode: "summarize", prompt: "Summarize." },
+    replay: { maxEvents: 10_000, maxBytes: 8_388_608 },
+    approvalTimeoutMs: undefined,
+    allowOutside: false,
+    maxSessions: undefined,
+    maxTasks: undefined,
+    onChannelStat: () => {},
+  });
+}
