@@ -60,7 +60,9 @@ export function toLine(value: unknown): string {
 
 /** JSON text of somebody else's making as `toLine` would have it: the three may only stand inside its strings. */
 export function unbroken(json: string): string {
-  return json.search(LINE_BREAKERS) < 0
+  // Thrice one character: in a text of narrow characters two of them cannot be and are not looked for, and the third is
+  // found at the speed of the memory. The expression alone takes as long as a quarter of the JSON.stringify before it.
+  return !json.includes("\u0085") && !json.includes("\u2028") && !json.includes("\u2029")
     ? json
     : json.replace(LINE_BREAKERS, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
 }

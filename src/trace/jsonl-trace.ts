@@ -11,7 +11,15 @@ import { CHUNK_BYTES } from "./jsonl-reader.js";
 import { type Committed, JsonlWriter } from "./jsonl-writer.js";
 import { onDisk, StorageError } from "./storage-error.js";
 import type { FsyncPolicy, TraceFs } from "./trace-fs.js";
-import { addGroup, contextStartOf, countOf, emptyFileIndex, type FileIndex, locate } from "./trace-index.js";
+import {
+  addGroup,
+  contextStartOf,
+  countOf,
+  emptyFileIndex,
+  type FileIndex,
+  isOwnMetaLine,
+  locate,
+} from "./trace-index.js";
 import type { OrdinalRange, Trace, TraceLog, TraceRecord } from "./trace-store.js";
 import { IndexMismatch, readWindow } from "./window-reader.js";
 
@@ -136,7 +144,7 @@ export class JsonlTrace implements Trace {
     if (isNewFile) this.#files.push(emptyFileIndex(basename(path)));
     const newest = this.#files.at(-1)!;
     const before = newest.bytes;
-    addGroup(newest, offset, lines, sizes);
+    addGroup(newest, offset, lines, sizes, isOwnMetaLine);
     this.#count += lines.length;
     this.#unsavedBytes += newest.bytes - before;
     if (this.#unsavedBytes < SAVE_BYTES) return;

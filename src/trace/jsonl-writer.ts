@@ -11,6 +11,7 @@
 import { dirname } from "node:path";
 import type { Clock } from "../clock.js";
 import { Durability } from "./durability.js";
+import { encodeLines } from "./encode-lines.js";
 import { onDisk, StorageError } from "./storage-error.js";
 import type { FsyncPolicy, TraceFile, TraceFs } from "./trace-fs.js";
 import type { TraceLog } from "./trace-store.js";
@@ -73,9 +74,13 @@ export class JsonlWriter {
   append(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return Promise.resolve();
     return this.enqueue(async () => {
-      const { data, sizes } = encodeLines(lines, this.#isOpen ? "\n" : "");
+      const { data, sizes, release } = encodeLines(lines, this.#isOpen ? "\n" : "");
       const offset = this.#length + (this.#isOpen ? 1 : 0);
-      await this.#reportFailure("a trace record could not be written", () => this.#write(data));
+      try {
+        await this.#reportFailure("a trace record could not be written", () => this.#write(data));
+      } finally {
+        release();
+      }
       this.#length += data.length;
       this.#isOpen = false;
       this.#options.onCommit({ path: this.#path, offset, lines, sizes, isNewFile: false });
@@ -86,8 +91,9 @@ export class JsonlWriter {
   rotate(nextPath: () => string, lines: readonly string[]): Promise<void> {
     return this.enqueue(async () => {
       const path = nextPath();
-      const { data, sizes } = encodeLines(lines, "");
-      const file = await this.#reportFailure("a new trace file could not be begun", () => this.#begin(path, data));
+      const { data, sizes, release } = encodeLines(lines, "");
+      const begun = this.#reportFailure("a new trace file could not be begun", () => this.#begin(path, data));
+      const file = await begun.finally(release);
       await this.#letGo();
       this.#path = path;
       this.#file = file;
@@ -249,17 +255,6 @@ export class JsonlWriter {
       throw error;
     }
   }
-}
-
-/** Encodes a group for one write. */
-export function encodeLines(lines: readonly string[], prefix: string): { data: Buffer; sizes: number[] } {
-  const parts = lines.map((line) => {
-    if (line.includes("\n")) throw new Error("a trace record must be one line");
-    return Buffer.from(`${line}\n`);
-  });
-  const sizes = parts.map((part) => part.length);
-  if (prefix !== "") parts.unshift(Buffer.from(prefix));
-  return { data: parts.length === 1 ? parts[0]! : Buffer.concat(parts), sizes };
 }
 
 export function mustBeWhole(written: number, data: Uint8Array): void {

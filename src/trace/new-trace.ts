@@ -2,8 +2,9 @@
 // made the folder removes it when this throws.
 
 import { join } from "node:path";
+import { encodeLines } from "./encode-lines.js";
 import { traceFileName } from "./index-sidecar.js";
-import { encodeLines, mustBeWhole } from "./jsonl-writer.js";
+import { mustBeWhole } from "./jsonl-writer.js";
 import { onDisk } from "./storage-error.js";
 import type { FsyncPolicy, TraceFile, TraceFs } from "./trace-fs.js";
 import { addGroup, emptyFileIndex, type FileIndex, isMetaLine } from "./trace-index.js";
@@ -37,9 +38,9 @@ export async function writeNewTrace(
         }
         const index = files.at(-1)!;
         await onDisk("write_failed", "a new trace could not be written", async () => {
-          const { data, sizes } = encodeLines(lines, "");
           file ??= await fs.create(join(folder, index.name));
-          mustBeWhole(await file.write(data), data);
+          const { data, sizes, release } = encodeLines(lines, "");
+          mustBeWhole(await file.write(data).finally(release), data);
           addGroup(index, index.bytes, lines, sizes);
         });
       }

@@ -62,23 +62,33 @@ export function addRecord(file: FileIndex, offset: number, isMeta: boolean): voi
   file.records++;
 }
 
-/**
- * Notes a group that was just written at `offset`. Lines of our own begin with the envelope, so only one that has the
- * words of a `session_meta` in it is looked at closer.
- */
-export function addGroup(file: FileIndex, offset: number, lines: readonly string[], sizes: readonly number[]): void {
+/** Notes a group that was just written at `offset`. */
+export function addGroup(
+  file: FileIndex,
+  offset: number,
+  lines: readonly string[],
+  sizes: readonly number[],
+  isMeta: (line: string) => boolean = isMetaLine,
+): void {
   let at = offset;
   for (const [i, line] of lines.entries()) {
-    addRecord(file, at, isMetaLine(line));
+    addRecord(file, at, isMeta(line));
     at += sizes[i]!;
   }
   file.bytes = at;
   file.isOpen = false;
 }
 
+/** Only a line that has the words of a `session_meta` in it is looked at closer. */
 export function isMetaLine(line: string): boolean {
   return line.includes("session_meta") && parseRecord(Buffer.from(line))?.message.type === "session_meta";
 }
+
+/** As every line of our own begins; none of those names a member twice. */
+const OWN_OTHER = /^\{"timestamp":"[^"\\]*","type":"(?:model_msg|event_msg)"/;
+
+/** As `isMetaLine`, for a line that is not somebody else's: its beginning tells, however long it is. */
+export const isOwnMetaLine = (line: string): boolean => !OWN_OTHER.test(line) && isMetaLine(line);
 
 /** What a scan found besides records. */
 export interface Damage {
