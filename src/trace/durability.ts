@@ -28,11 +28,15 @@ export class Durability {
     if (this.#folders.size > 0) this.#soil();
   }
 
-  /** `file` took bytes. With `always` resolves when they are on the disk, and rejects when that failed. */
-  async wrote(file: TraceFile): Promise<void> {
+  /**
+   * `file` took bytes. With `always` there is something to wait for: it resolves when they are on the disk, and rejects
+   * when that failed.
+   */
+  wrote(file: TraceFile): Promise<void> | undefined {
     if (this.#policy === "always") return file.sync();
     this.#file = file;
     this.#soil();
+    return undefined;
   }
 
   /** A name was given in `folder`. With `always` whoever gave it has forced it. */

@@ -12,7 +12,7 @@ import { dirname } from "node:path";
 import type { Clock } from "../clock.js";
 import { Durability } from "./durability.js";
 import { encodeLines } from "./encode-lines.js";
-import { onDisk, StorageError } from "./storage-error.js";
+import { StorageError, storageError } from "./storage-error.js";
 import type { FsyncPolicy, TraceFile, TraceFs } from "./trace-fs.js";
 import type { TraceLog } from "./trace-store.js";
 
@@ -60,7 +60,8 @@ export class JsonlWriter {
   #tail: Promise<unknown> = Promise.resolve();
   #waiting = 0;
   #isClosed = false;
-  #cancelIdle = (): void => {};
+  #usedAt = 0;
+  #cancelIdle: (() => void) | undefined;
 
   constructor(options: JsonlWriterOptions) {
     this.#options = options;
@@ -73,18 +74,7 @@ export class JsonlWriter {
   /** @see Trace.append */
   append(lines: readonly string[]): Promise<void> {
     if (lines.length === 0) return Promise.resolve();
-    return this.enqueue(async () => {
-      const { data, sizes, release } = encodeLines(lines, this.#isOpen ? "\n" : "");
-      const offset = this.#length + (this.#isOpen ? 1 : 0);
-      try {
-        await this.#reportFailure("a trace record could not be written", () => this.#write(data));
-      } finally {
-        release();
-      }
-      this.#length += data.length;
-      this.#isOpen = false;
-      this.#options.onCommit({ path: this.#path, offset, lines, sizes, isNewFile: false });
-    });
+    return this.enqueue(() => this.#append(lines));
   }
 
   /** Begins a new file with these lines; it gets its name, asked for when its turn has come, only when they are in it. */
@@ -92,7 +82,9 @@ export class JsonlWriter {
     return this.enqueue(async () => {
       const path = nextPath();
       const { data, sizes, release } = encodeLines(lines, "");
-      const begun = this.#reportFailure("a new trace file could not be begun", () => this.#begin(path, data));
+      const begun = this.#begin(path, data).catch((error: unknown) => {
+        throw this.#reported("a new trace file could not be begun", error);
+      });
       const file = await begun.finally(release);
       await this.#letGo();
       this.#path = path;
@@ -109,14 +101,15 @@ export class JsonlWriter {
   enqueue<T>(work: () => Promise<T>): Promise<T> {
     if (this.#isClosed) return Promise.reject(new StorageError("closed", "the trace is closed"));
     this.#waiting++;
-    this.#cancelIdle();
-    const run = this.#tail.then(work).finally(() => {
-      this.#waiting--;
-      this.#watchIdle();
-    });
-    this.#tail = run.catch(() => {}); // The caller has the same rejection.
+    const run = this.#tail.then(work);
+    this.#tail = run.then(this.#done, this.#done); // The caller has the same rejection.
     return run;
   }
+
+  readonly #done = (): void => {
+    this.#waiting--;
+    this.#watchIdle();
+  };
 
   /** Goes on at another length, since the file was looked at again. Only inside `enqueue`. */
   resume(length: number, isOpen: boolean): void {
@@ -132,12 +125,28 @@ export class JsonlWriter {
       this.#isClosed = true;
     }
     await this.#tail;
-    this.#cancelIdle();
+    this.#cancelIdle?.();
     this.#durability.stop();
   }
 
+  async #append(lines: readonly string[]): Promise<void> {
+    const { data, sizes, release } = encodeLines(lines, this.#isOpen ? "\n" : "");
+    const offset = this.#length + (this.#isOpen ? 1 : 0);
+    try {
+      await this.#write(data);
+    } catch (error) {
+      throw this.#reported("a trace record could not be written", error);
+    } finally {
+      release();
+    }
+    this.#length += data.length;
+    this.#isOpen = false;
+    this.#options.onCommit({ path: this.#path, offset, lines, sizes, isNewFile: false });
+  }
+
   async #write(data: Buffer): Promise<void> {
-    const file = await this.#prepare();
+    const isReady = this.#isSound && this.#unwanted === undefined;
+    const file = (isReady ? this.#file : undefined) ?? (await this.#prepare());
     this.#isSound = false;
     try {
       let written = await file.write(data);
@@ -147,7 +156,8 @@ export class JsonlWriter {
         written = await file.write(data);
       }
       mustBeWhole(written, data);
-      await this.#durability.wrote(file);
+      const forced = this.#durability.wrote(file);
+      if (forced !== undefined) await forced;
       this.#isSound = true;
     } catch (error) {
       await this.#cutBack(file);
@@ -237,23 +247,32 @@ export class JsonlWriter {
     }
   }
 
+  /** One timer, which is set again where the file was used meanwhile: a record must not cost one of its own. */
   #watchIdle(): void {
     if (this.#waiting > 0 || this.#file === undefined || this.#isClosed) return;
-    this.#cancelIdle = this.#options.clock.after(IDLE_MS, () => {
-      void this.enqueue(async () => {
-        await this.#letGo();
-        await this.#options.onIdle();
-      }).catch(() => {}); // Neither rejects, and a closed writer has nothing to let go.
-    });
+    this.#usedAt = this.#options.clock.monotonic();
+    this.#cancelIdle ??= this.#options.clock.after(IDLE_MS, this.#letGoIfIdle);
   }
 
-  async #reportFailure<T>(message: string, work: () => Promise<T>): Promise<T> {
-    try {
-      return await onDisk("write_failed", message, work);
-    } catch (error) {
-      this.#options.log.warn({ err: error, path: this.#path }, message);
-      throw error;
+  readonly #letGoIfIdle = (): void => {
+    this.#cancelIdle = undefined;
+    // Whatever is under way sets the next timer.
+    if (this.#waiting > 0 || this.#isClosed) return;
+    const { clock, onIdle } = this.#options;
+    const restMs = this.#usedAt + IDLE_MS - clock.monotonic();
+    if (restMs > 0) {
+      this.#cancelIdle = clock.after(Math.ceil(restMs), this.#letGoIfIdle);
+      return;
     }
+    void this.enqueue(async () => {
+      await this.#letGo();
+      await onIdle();
+    }).catch(() => {}); // Neither rejects, and a closed writer has nothing to let go.
+  };
+
+  #reported(message: string, error: unknown): StorageError {
+    this.#options.log.warn({ err: error, path: this.#path }, message);
+    return storageError("write_failed", message, error);
   }
 }
 

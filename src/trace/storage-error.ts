@@ -24,11 +24,16 @@ export function errnoOf(error: unknown): string | undefined {
   return error instanceof Error && typeof code === "string" ? code : undefined;
 }
 
+/** @returns what a call to the disk threw, as a StorageError. */
+export function storageError(code: StorageFailure, message: string, error: unknown): StorageError {
+  return error instanceof StorageError ? error : new StorageError(code, message, error);
+}
+
 /** Runs calls to the disk; what they throw becomes a StorageError. */
 export async function onDisk<T>(code: StorageFailure, message: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    throw error instanceof StorageError ? error : new StorageError(code, message, error);
+    throw storageError(code, message, error);
   }
 }

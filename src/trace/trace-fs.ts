@@ -3,7 +3,7 @@
 //
 // Files are 0600 and folders 0700 whatever the umask, hence the chmod after each creation.
 
-import { constants, readFile } from "node:fs";
+import { constants, readFile, write } from "node:fs";
 import { type FileHandle, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
 import { promisify } from "node:util";
@@ -105,7 +105,14 @@ export async function replaceFile(fs: TraceFs, path: string, text: string, fsync
 
 function fileOf(handle: FileHandle): TraceFile {
   return {
-    write: async (bytes) => (await handle.write(bytes, 0, bytes.length, null)).bytesWritten,
+    // By the number, at two thirds of the cost: nobody closes a file while it is written to.
+    write: (bytes) =>
+      new Promise((resolve, reject) => {
+        write(handle.fd, bytes, 0, bytes.length, null, (error, written) => {
+          if (error === null) resolve(written);
+          else reject(error);
+        });
+      }),
     read: async (into, position) => (await handle.read(into, 0, into.length, position)).bytesRead,
     truncate: (length) => handle.truncate(length),
     sync: () => handle.sync(),
