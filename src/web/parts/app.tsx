@@ -97,7 +97,7 @@ function onKey(event: KeyboardEvent): void {
   const isControl = event.ctrlKey || event.metaKey;
   if (event.key === "Escape") closeDrawer();
   if (dialog.peek() !== null) return;
-  if (isControl && event.key === "k") {
+  if (isControl && event.key.toLowerCase() === "k") {
     event.preventDefault();
     isDrawerOpen.value = matchMedia("(max-width: 767px)").matches;
     requestAnimationFrame(() => document.getElementById("search")?.focus());
