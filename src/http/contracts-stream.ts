@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { requestErrorSchema, stopReasonSchema } from "../protocol/payloads.js";
-import { approvalSchema, sessionSchema } from "./contracts.js";
+import { approvalSchema, EXAMPLE_AT, sessionSchema } from "./contracts.js";
 import { omniMessage } from "./contracts-protocol.js";
 
 const natural = z.number().int().nonnegative();
@@ -74,8 +74,20 @@ export const serverEvent = z
 export const channelEvent = z.union([omniMessage, serverEvent]).meta({
   id: "ChannelEvent",
   description: "The JSON of one `data:` line. An event without a name is an OmniMessage.",
+  examples: [
+    {
+      timestamp: EXAMPLE_AT,
+      type: "model_msg",
+      payload: { type: "partial_text", role: "assistant", event_type: "delta", text: "Hel" },
+    },
+    { type: "task_state", state: "running", taskId: "task-d60047a269f8", queued: 0, pendingApprovals: 1, records: 17 },
+  ],
 });
 
 export const hostEvent = z
   .discriminatedUnion("type", [sessionCreatedEvent, sessionUpdatedEvent, sessionDeletedEvent, shutdownEvent])
-  .meta({ id: "HostEvent", description: "The JSON of an event of `GET /api/events`." });
+  .meta({
+    id: "HostEvent",
+    description: "The JSON of an event of `GET /api/events`.",
+    examples: [{ type: "session_deleted", sessionId: "session-2026-07-18-03-10-22-a1b2c3d4" }],
+  });

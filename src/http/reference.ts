@@ -41,6 +41,19 @@ const PAGE_POLICY = [
   "frame-ancestors 'none'",
 ].join("; ");
 
+// One document is shown here, so there is none to choose. A call that does not end is never shown by the page, which
+// waits for the end: it says how to follow a stream instead.
+const STREAMS = ["streamSession", "streamEvents"].map((id) => `#operations-Streams-${id} .execute-wrapper`);
+const PAGE_STYLE = `
+.swagger-ui .topbar { display: none; }
+.swagger-ui .info { margin: 32px 0; }
+${STREAMS.join(", ")} { padding: 16px 20px; text-align: left; }
+${STREAMS.map((each) => `${each} > *`).join(", ")} { display: none; }
+${STREAMS.map((each) => `${each}::after`).join(", ")} {
+  content: "This does not end, so the page cannot show it. Follow it with curl -N, or as docs/clients.md says.";
+}
+`;
+
 /** @param routes as they were registered @param prefix the path of the page */
 export async function createReference(routes: readonly RouteOptions[], prefix: string): Promise<Reference> {
   const app = Fastify({ exposeHeadRoutes: false });
@@ -54,7 +67,8 @@ export async function createReference(routes: readonly RouteOptions[], prefix: s
   await app.register(swaggerUi, {
     routePrefix: prefix,
     staticCSP: PAGE_POLICY,
-    uiConfig: { url: "/openapi.json", validatorUrl: null, tryItOutEnabled: true, persistAuthorization: false },
+    uiConfig: { validatorUrl: null, tryItOutEnabled: true, persistAuthorization: false },
+    theme: { title: "omnid API", css: [{ filename: "omnid.css", content: PAGE_STYLE }] },
   });
   await app.ready();
   return {
