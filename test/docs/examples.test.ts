@@ -1,0 +1,212 @@
+// The examples of docs/clients.md, run as they stand against a real server with the demo model, through a network that
+// fails once: each runs a whole Task with an approval, and what it prints is what the server recorded.
+
+import { spawn, spawnSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+import { beforeAll, describe, expect, inject, test } from "vitest";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import { atFileEnd } from "../support/at-file-end.js";
+import { type AtEnd, type Server, startOmnid, temporaryFolder } from "../support/server.js";
+import { type CuttingProxy, startCuttingProxy } from "./cutting-proxy.js";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const EXAMPLES = join(ROOT, "docs", "examples");
+const CHROMIUM = process.env.OMNID_CHROMIUM ?? "/usr/bin/chromium";
+
+interface Situation {
+  name: string;
+  prompt: string;
+  /** What is on the wire when the connection is cut; left out: it holds. */
+  cutAt?: RegExp;
+  /** The server forgets at once, so that the gap is gone when the client is back. */
+  forgets?: boolean;
+}
+
+/** The answer that follows the approval: whenever a client connects, it sees this one as it is written. */
+const IN_ANSWER = /"event_type":"delta","text":"`ec/;
+const IN_APPROVAL = /"type":"approval_request","ses/;
+
+const SITUATIONS: Situation[] = [
+  { name: "cut in the middle of a word", prompt: "/run echo one", cutAt: IN_ANSWER },
+  { name: "cut while it is told of an approval", prompt: "/run echo two", cutAt: IN_APPROVAL },
+  { name: "cut for so long that the gap is gone", prompt: "/run echo three", cutAt: IN_ANSWER, forgets: true },
+  { name: "a child's approval", prompt: "/subagent /run echo four" },
+];
+
+/** Most of its time an example waits before it comes back. */
+const WAITS = { concurrent: true };
+
+const isThere = (...command: [string, ...string[]]) => spawnSync(command[0], command.slice(1)).status === 0;
+const python = isThere("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 9))");
+const curl = isThere("curl", "--version") && isThere("bash", "-c", "true");
+const browser = existsSync(CHROMIUM);
+for (const [name, has] of Object.entries({ python3: python, curl, chromium: browser })) {
+  if (!has) console.warn(`the example for ${name} is not run: there is none here`);
+}
+
+let folder: string;
+let servers: { remembers: Server; forgets: Server };
+let page: { url: string };
+
+beforeAll(async () => {
+  folder = installed();
+  page = await servePage();
+  // Slow enough that there is a stream to cut.
+  const env = { OMNID_DEMO_DELAY_MS: "4", CORS_ORIGINS: page.url };
+  servers = {
+    remembers: await startOmnid({ env, atEnd: atFileEnd }),
+    forgets: await startOmnid({ env: { ...env, OMNID_REPLAY_EVENTS: "2" }, atEnd: atFileEnd }),
+  };
+}, 60_000);
+
+describe.each(SITUATIONS)("$name:", (situation) => {
+  const printed = async (command: string, file: string, atEnd: AtEnd) => {
+    const proxy = await proxyFor(situation, atEnd);
+    const { stdout, stderr, code } = await run(command, [join(folder, file), situation.prompt], proxy.url);
+    expect(code, stderr).toBe(0);
+    return { stdout, stderr, proxy };
+  };
+
+  test.for(["node-client.mjs", "node-fetch.mjs"])("%s prints what was recorded", WAITS, async (file, context) => {
+    const { stdout, proxy } = await printed(process.execPath, file, context.onTestFinished);
+    expect(stdout).toBe(`${(await recorded(situation, proxy)).map(lineOf).join("\n")}\n`);
+  });
+
+  test("python_stdlib.py prints what was recorded", { ...WAITS, skip: !python }, async (context) => {
+    const { stdout, proxy } = await printed("python3", "python_stdlib.py", context.onTestFinished);
+    expect(stdout).toBe(`${(await recorded(situation, proxy)).map(lineOf).join("\n")}\n`);
+  });
+
+  test("curl.sh prints what was recorded, and all text once", { ...WAITS, skip: !curl }, async (context) => {
+    const { stdout, stderr, proxy } = await printed("bash", "curl.sh", context.onTestFinished);
+    const history = await historyOf(proxy);
+    expect(
+      stdout
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line)),
+    ).toEqual(history);
+    await recorded(situation, proxy);
+    if (situation.forgets) return;
+    const said = history.flatMap(({ payload }) => ("role" in payload && payload.role === "assistant" ? [payload] : []));
+    const shown = stderr.replaceAll(/\nAllow \S+\? \[y\/N\] /g, "").replaceAll(/curl: \(\d+\) .*\n/g, "");
+    expect(shown).toBe(said.map((payload) => ("text" in payload ? payload.text : "")).join(""));
+  });
+
+  test("browser.html shows what was recorded", { ...WAITS, skip: !browser }, async (context) => {
+    const proxy = await proxyFor(situation, context.onTestFinished);
+    const shown = await inBrowser(`${page.url}/?server=${encodeURIComponent(proxy.url)}`, situation.prompt);
+    expect(shown).toEqual((await recorded(situation, proxy)).map(lineOf));
+  });
+});
+
+/** The examples as a user has them: beside a node_modules with what they ask for. */
+function installed(): string {
+  const folder = temporaryFolder(atFileEnd);
+  const modules = join(folder, "node_modules");
+  cpSync(EXAMPLES, folder, { recursive: true });
+  mkdirSync(join(modules, "omnid"), { recursive: true });
+  symlinkSync(join(ROOT, "node_modules", "eventsource-parser"), join(modules, "eventsource-parser"));
+  symlinkSync(dirname(dirname(inject("cli"))), join(modules, "omnid", "dist"));
+  writeFileSync(join(modules, "omnid", "package.json"), readFileSync(join(ROOT, "package.json")));
+  return folder;
+}
+
+/** A page on another origin than the server's. */
+async function servePage(): Promise<{ url: string }> {
+  const html = readFileSync(join(EXAMPLES, "browser.html"));
+  const server = createServer((_, response) => response.setHeader("content-type", "text/html").end(html));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  atFileEnd(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+}
+
+const proxyFor = ({ cutAt, forgets }: Situation, atEnd: AtEnd) =>
+  startCuttingProxy((forgets ? servers.forgets : servers.remembers).port, cutAt, atEnd);
+
+/** Runs an example, and says yes to each question. */
+function run(command: string, args: string[], url: string) {
+  const child = spawn(command, args, { env: { PATH: process.env.PATH, HOME: process.env.HOME, OMNID_URL: url } });
+  const output = { stdout: "", stderr: "" };
+  let answered = 0;
+  child.stdout.setEncoding("utf8").on("data", (text: string) => {
+    output.stdout += text;
+  });
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    output.stderr += text;
+    for (; answered < output.stderr.split("[y/N] ").length - 1; answered++) child.stdin.write("y\n");
+  });
+  child.stdin.on("error", () => {});
+  return new Promise<typeof output & { code: number | null }>((resolve, reject) => {
+    child.on("error", reject).on("close", (code) => resolve({ ...output, code }));
+  });
+}
+
+async function inBrowser(url: string, prompt: string): Promise<string[]> {
+  const opened = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
+  try {
+    const tab = await opened.newPage();
+    await tab.goto(url);
+    await tab.locator("#status", { hasText: "idle" }).waitFor();
+    await tab.getByLabel("Prompt").fill(prompt);
+    await tab.getByRole("button", { name: "Send" }).click();
+    const shown = tab.locator("#items > *");
+    const allow = tab.getByRole("button", { name: "allow" });
+    const isOver = tab.locator("#items > *:last-child", { hasText: /is done|exit code 0/ });
+    for (;;) {
+      const next = allow.first().or(isOver);
+      await next.first().waitFor();
+      if ((await allow.count()) === 0) break;
+      await allow.first().click();
+      await tab.locator("#questions > *").first().waitFor({ state: "detached" });
+    }
+    await tab.locator("#status", { hasText: "idle" }).waitFor();
+    return await shown.allTextContents();
+  } finally {
+    await opened.close();
+  }
+}
+
+async function historyOf(proxy: CuttingProxy): Promise<OmniMessage[]> {
+  const response = await fetch(`${proxy.url}/api/sessions/${proxy.sessionId()}/messages`);
+  const { messages } = (await response.json()) as { messages: (OmniMessage & { ordinal: number })[] };
+  return messages.map(({ ordinal: _, ...message }) => message as OmniMessage);
+}
+
+/** What a reader should have seen; and the Task was a whole one, through a network that failed. */
+async function recorded(situation: Situation, proxy: CuttingProxy): Promise<OmniMessage[]> {
+  const shown = (await historyOf(proxy)).filter((message) => lineOf(message) !== undefined);
+  const types = shown.map(({ payload }) => ("type" in payload ? payload.type : ""));
+  expect(types[0]).toBe("text");
+  expect(types).toEqual(expect.arrayContaining(["tool_call", "approval_decision", "tool_call_output"]));
+  expect(types.at(-1)).toBe("text");
+  expect(proxy.isCut()).toBe(true);
+  if (situation.cutAt) expect(proxy.streams()).toBeGreaterThan(1);
+  return shown;
+}
+
+function lineOf({ payload }: OmniMessage): string | undefined {
+  if (!("type" in payload)) return undefined;
+  switch (payload.type) {
+    case "text":
+      return `${payload.role}: ${payload.text}`;
+    case "thinking":
+      return `thinking: ${payload.thinking}`;
+    case "tool_call":
+      return `call: ${payload.name} ${payload.arguments}`;
+    case "approval_decision":
+      return `decision: ${payload.decision}`;
+    case "tool_call_output":
+      return `output: ${payload.output}`;
+    default:
+      return undefined;
+  }
+}
