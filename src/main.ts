@@ -31,9 +31,10 @@ import {
 import { viewOf } from "./model-registry.js";
 import { acquireLease, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
+import { publishAddress, withdrawAddress } from "./session/server-address.js";
 import { createSessionManager, type SessionManager } from "./session/session-manager.js";
 import { createRecordStore } from "./session/session-record.js";
-import { type McpServers, startMcp } from "./tools/mcp.js";
+import { type McpServers, mcpEnvironment, startMcp } from "./tools/mcp.js";
 import { scrubEnvironment } from "./tools/scrub-environment.js";
 import { createTraceStore } from "./trace/jsonl-store.js";
 import { makeFolder } from "./trace/make-folder.js";
@@ -62,28 +63,37 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
   if (!loaded.ok) return fail(EXIT_CONFIG, loaded.problems);
   const { config } = loaded;
   const log = createLog(config);
-  let lease: Awaited<ReturnType<typeof acquireLease>>;
-  try {
-    lease = await acquireLease(config.dataDir);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    return fail(EXIT_CONFIG, [`OMNID_DATA_DIR: ${config.dataDir} cannot be used: ${reason}`]);
-  }
-  if (!lease.ok) return fail(EXIT_HELD, [lease.message]);
-  let server: RunningServer;
-  try {
-    server = await startServer(config, log, lease.value);
-  } catch (error) {
-    await lease.value.release();
-    log.debug({ err: error }, "start failed");
-    return fail(1, [`cannot start: ${error instanceof Error ? error.message : String(error)}`]);
-  }
+  const opened = await openServer(config, log);
+  if (!opened.ok) return fail(opened.exitCode, [opened.problem]);
+  const { server } = opened;
   closeWithGrace({ delay: Math.max(1, config.shutdownMs), logger: false }, async ({ signal, err }) => {
     if (err !== undefined) log.fatal({ err }, "ending on a fault");
     else log.info({ signal }, "ending");
     await server.close();
   });
   process.stdout.write(`omnid listening on ${server.url}\n`);
+}
+
+/** A server that runs, or why there is none and what the process ends with. */
+export type Opened = { ok: true; server: RunningServer } | { ok: false; exitCode: number; problem: string };
+
+/** Takes the data directory and starts the server on it. */
+export async function openServer(config: Config, log: Logger): Promise<Opened> {
+  let lease: Awaited<ReturnType<typeof acquireLease>>;
+  try {
+    lease = await acquireLease(config.dataDir);
+  } catch (error) {
+    const problem = `OMNID_DATA_DIR: ${config.dataDir} cannot be used: ${reasonOf(error)}`;
+    return { ok: false, exitCode: EXIT_CONFIG, problem };
+  }
+  if (!lease.ok) return { ok: false, exitCode: EXIT_HELD, problem: lease.message };
+  try {
+    return { ok: true, server: await startServer(config, log, lease.value) };
+  } catch (error) {
+    await lease.value.release();
+    log.debug({ err: error }, "start failed");
+    return { ok: false, exitCode: 1, problem: `cannot start: ${reasonOf(error)}` };
+  }
 }
 
 /** Builds every part and listens. The lease is given back when the server has closed. */
@@ -104,8 +114,10 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     await mcp?.close();
     throw error;
   }
+  const url = urlOf(app, config.host);
+  await publishAddress(config.dataDir, url).catch((error) => log.debug({ err: error }, "the address is not written"));
   return {
-    url: urlOf(app, config.host),
+    url,
     close: async () => {
       // Sessions end first: their streams would keep the listener open.
       await host.drain(SHUTDOWN_RETRY_MS);
@@ -115,6 +127,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
       await app.close();
       cancel();
       await open.close();
+      await withdrawAddress(config.dataDir, url);
       await lease.release();
     },
   };
@@ -176,10 +189,9 @@ export async function hostSessions(
 export function connectMcp(config: Config, log: Logger, clock: Clock, metrics: Metrics): McpServers | undefined {
   const names = Object.keys(config.mcpServers);
   if (names.length === 0) return undefined;
-  const { PATH, HOME } = process.env;
   const mcp = startMcp({
     servers: config.mcpServers,
-    environment: { ...(PATH === undefined ? {} : { PATH }), ...(HOME === undefined ? {} : { HOME }) },
+    environment: mcpEnvironment(process.env),
     clock,
     log,
     onCall: measureMcpCalls(metrics),
@@ -212,6 +224,8 @@ function urlOf(app: App, host: string): string {
   const name = host === "localhost" ? host : address;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }
+
+const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function fail(code: number, problems: readonly string[]): void {
   for (const problem of problems) process.stderr.write(`omnid: ${problem}\n`);

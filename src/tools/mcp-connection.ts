@@ -75,6 +75,11 @@ export class McpConnection {
     return this.#client !== undefined;
   }
 
+  /** Why it is not connected, when it is not. */
+  get reason(): string {
+    return this.#reason;
+  }
+
   /** What a new context is offered. */
   get tools(): readonly McpTool[] {
     const isRecent = this.#lostAt !== undefined && this.#options.clock.now() - this.#lostAt < REMEMBER_MS;

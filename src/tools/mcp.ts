@@ -23,9 +23,25 @@ export interface McpOptions {
   onCall?(call: { server: string; outcome: ServerCallOutcome["kind"] }): void;
 }
 
+/** How a server is just now; `reason` says why it is not connected. */
+export interface McpServerState {
+  name: string;
+  tools: readonly string[];
+  reason?: string;
+}
+
+/** What a server's process sees of ours: enough to be found. */
+export function mcpEnvironment({ PATH, HOME }: NodeJS.ProcessEnv): Record<string, string> {
+  return { ...(PATH === undefined ? {} : { PATH }), ...(HOME === undefined ? {} : { HOME }) };
+}
+
 export interface McpServers extends ToolSource {
   /** Resolves when each server was tried once, and 4 s after the start at the latest. */
   settled(): Promise<void>;
+  /** Resolves when each server was tried once, however long that takes. */
+  tried(): Promise<void>;
+  /** In the order of the configuration. */
+  states(): McpServerState[];
   readonly figures: { connected: number; tools: number };
   /** Ends every connection and every process, within 3 s. */
   close(): Promise<void>;
@@ -55,6 +71,13 @@ export function startMcp(options: McpOptions): McpServers {
       return toolOf(connection, tool === "unknown" ? unknownTool(name) : tool, onCall);
     },
     settled: async () => void (await settled),
+    tried: async () => void (await Promise.all(all.map((one) => one.settled))),
+    states: () =>
+      all.map(({ name, isConnected, tools, reason }) => ({
+        name,
+        tools: tools.map(({ definition }) => definition.name),
+        ...(isConnected ? {} : { reason }),
+      })),
     get figures() {
       return { connected: all.filter((one) => one.isConnected).length, tools: offered().length };
     },
