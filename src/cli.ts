@@ -1,36 +1,115 @@
 #!/usr/bin/env node
 // The command line. `omnid` alone serves; everything else is a subcommand, loaded only when it is called.
 
-import { Command } from "commander";
+import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import type { ChatOptions } from "./cli/chat.js";
+import type { CommandShape, Shell } from "./cli/completion.js";
+import type { SessionsOptions } from "./cli/sessions.js";
+import type { TailOptions } from "./cli/tail.js";
 import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);
+const err = (line: string) => void process.stderr.write(`${line}\n`);
+// Whoever reads us has seen enough.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit();
+  throw error;
+});
 
 const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
   .version(VERSION)
   .showHelpAfterError();
 
+const exitCodes = (codes: string) => `\nExit codes: ${codes}.`;
+const whole = (text: string): number => {
+  if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It is no whole number.");
+  return Number(text);
+};
+/** The server that a command talks to. Not a default of commander's: `--help` would show the token. */
+const withServer = (command: Command): Command =>
+  command
+    .option("--url <url>", "the server (OMNID_URL); left out: the one that runs on this machine")
+    .option("--token <token>", "its bearer token (OMNID_TOKEN)");
+
 program
   .command("serve", { isDefault: true })
   .description("run the server until a signal ends it; configured by environment variables")
   .addHelpText(
     "after",
-    "\nExit codes: 0 ended by a signal, in order; 1 cannot start; 75 another server has the data directory; 78 the configuration is wrong.",
+    exitCodes(
+      "0 ended by a signal, in order; 1 cannot start; 75 another server has the data directory; 78 the configuration is wrong",
+    ),
   )
   .action(async () => {
     const { serve } = await import("./main.js");
     await serve();
   });
 
+withServer(program.command("chat"))
+  .description("say something to a Session and show what comes of it")
+  .argument("[prompt]", "what to say; what comes through a pipe is added to it; without both you are asked")
+  .option("-s, --session <id>", "go on with this Session; `last` is the one that was active last")
+  .option("-m, --model <provider/modelId>", "of a new Session; left out: the server's default")
+  .option("-w, --workspace <folder>", "of a new Session; left out: this folder, where the server is on this machine")
+  .addOption(
+    new Option("--approval-mode <mode>", "which calls of tools are asked about").choices([
+      "always-ask",
+      "read-only",
+      "allow-all",
+    ]),
+  )
+  .option("-y, --yes", "allow every call of a tool")
+  .option("--json", "print the messages as JSON, one a line")
+  .addHelpText(
+    "after",
+    `
+The model's answer goes to standard output, all about it to standard error. Where no server runs one is started for as
+long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a
+terminal, and without --yes, it is denied. Ctrl-C aborts the Task, a second one leaves.
+${exitCodes(
+  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong; 130 interrupted",
+)}`,
+  )
+  .action(async (prompt: string | undefined, options: ChatOptions) => {
+    const { chat } = await import("./cli/chat.js");
+    process.exitCode = await chat({ ...options, ...(prompt === undefined ? {} : { prompt }) });
+  });
+
+withServer(program.command("sessions"))
+  .description("list the Sessions of a running server, newest activity first")
+  .option("-n, --limit <count>", "how many", whole, 20)
+  .option("-a, --all", "archived ones too")
+  .option("--json", "one a line, as GET /api/sessions has them")
+  .addHelpText("after", exitCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
+  .action(async (options: Omit<SessionsOptions, "out" | "err">) => {
+    const { sessions } = await import("./cli/sessions.js");
+    process.exitCode = await sessions({ ...options, out, err });
+  });
+
+withServer(program.command("tail"))
+  .description("show what a Session says as it says it, until you interrupt")
+  .argument("<session>", "its id; `last` is the one that was active last")
+  .option("-n, --lines <count>", "messages to begin with", whole, 10)
+  .option("--json", "print the messages as JSON, one a line")
+  .addHelpText(
+    "after",
+    exitCodes("0 interrupted, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong"),
+  )
+  .action(async (session: string, options: TailOptions) => {
+    const { tail } = await import("./cli/tail.js");
+    process.exitCode = await tail(session, options);
+  });
+
 program
   .command("verify")
   .description("check a Trace against every ordering guarantee of the protocol")
   .argument("<trace>", "a trace file (JSON Lines), or the URL of a Session: http://host:port/api/sessions/<id>")
-  .option("--token <token>", "bearer token for a URL", process.env.OMNID_TOKEN)
-  .addHelpText("after", "\nExit codes: 0 no violation; 1 violations, one line each; 2 the trace cannot be read.")
-  .action(async (target: string, { token }: { token?: string }) => {
+  .option("--token <token>", "bearer token for a URL (OMNID_TOKEN)")
+  .addHelpText("after", exitCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
+  .action(async (target: string, options: { token?: string }) => {
     const { verify } = await import("./cli/verify.js");
+    const token = options.token ?? process.env.OMNID_TOKEN;
     process.exitCode = await verify(target, { out, ...(token === undefined ? {} : { token }) });
   });
 
@@ -38,7 +117,7 @@ program
   .command("models")
   .description("list the models of the configuration: which can be used, and why the others cannot")
   .option("--json", "as GET /api/models answers")
-  .addHelpText("after", "\nExit codes: 0 listed; 78 the configuration is wrong.")
+  .addHelpText("after", exitCodes("0 listed; 78 the configuration is wrong"))
   .action(async ({ json = false }: { json?: boolean }) => {
     const { withConfiguration } = await import("./cli/configuration.js");
     const { models } = await import("./cli/models.js");
@@ -47,17 +126,46 @@ program
 
 program
   .command("doctor")
-  .description("send one tiny request to each model that can be used, and say what came back")
-  .argument("[models...]", "provider/modelId of the models to ask; all of them unless named")
+  .description(
+    "send one tiny request to each model that can be used, connect to each MCP server, and say what came back",
+  )
+  .argument("[models...]", "provider/modelId of the models to ask, and nothing else; all and everything unless named")
   .addHelpText(
     "after",
-    "\nEach request asks for 16 tokens at most, at the provider's price." +
-      "\nExit codes: 0 every model answered; 1 one did not; 78 the configuration is wrong.",
+    `
+Each request asks for 16 tokens at most, at the provider's price.
+${exitCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
   )
   .action(async (only: string[]) => {
     const { withConfiguration } = await import("./cli/configuration.js");
     const { doctor } = await import("./cli/doctor.js");
     process.exitCode = await withConfiguration(process.env, (config) => doctor(config, { only, out }));
   });
+
+program
+  .command("completion")
+  .description('print completions for a shell: eval "$(omnid completion bash)"')
+  .addArgument(new Argument("<shell>").choices(["bash", "zsh"]))
+  .addHelpText("after", exitCodes("0 printed"))
+  .action(async (shell: Shell) => {
+    const { completion } = await import("./cli/completion.js");
+    process.stdout.write(completion(shell, program.commands.map(shapeOf)));
+  });
+
+function shapeOf(command: Command): CommandShape {
+  const [argument] = command.registeredArguments;
+  return {
+    name: command.name(),
+    description: command.description(),
+    options: command.options.map(({ short, long, description, required, argChoices = [] }) => ({
+      flags: [short, long].filter((flag) => flag !== undefined && flag !== null),
+      description,
+      takesValue: required,
+      choices: argChoices,
+    })),
+    choices: argument?.argChoices ?? (command.name() === "tail" ? ["last"] : []),
+    takesFile: argument?.name() === "trace",
+  };
+}
 
 await program.parseAsync();

@@ -64,7 +64,7 @@ const ALLOWED: Record<string, string[]> = {
   config: ["config-file", "model-registry", "session"],
   http: ["protocol", "engine", "session", "channel", "config", "config-file", "model-registry", "routes", "llm"],
   routes: ["protocol", "engine", "session", "channel", "http", "config"],
-  cli: ["protocol", "engine", "llm", "model-registry", "config", "main"],
+  cli: ["protocol", "engine", "llm", "model-registry", "config", "main", "client", "http", "session", "tools"],
   measure: ["channel", "http", "llm", "session", "tools"],
   web: ["client"],
   main: [

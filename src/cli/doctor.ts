@@ -1,5 +1,5 @@
-// `omnid doctor`: one tiny request to each model that is configured, and what came back. A key is never printed: not by
-// us, and not where a provider repeats it.
+// `omnid doctor`: one tiny request to each model that is configured, a connection to each MCP server, and what came back.
+// A key is never printed: not by us, and not where a provider repeats it.
 
 import { type Clock, systemClock } from "../clock.js";
 import type { Config } from "../config.js";
@@ -11,6 +11,7 @@ import type { RegisteredModel } from "../model-registry.js";
 import { userText } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import type { ErrorKind, RequestError } from "../protocol/payloads.js";
+import { examineMcp } from "./doctor-mcp.js";
 import { printable } from "./printable.js";
 
 export interface DoctorOptions {
@@ -26,7 +27,8 @@ const OUTPUT_TOKENS = 16;
 const MAX_SHOWN = 60;
 
 /**
- * Asks each model for a word, all at once, and prints a line for each in the order of the configuration.
+ * Asks each model for a word, all at once, and prints a line for each in the order of the configuration; then the same
+ * for MCP servers.
  * @returns the exit code: 0 when all answered, 1 when one did not or is not there.
  */
 export async function doctor(config: Config, options: DoctorOptions): Promise<number> {
@@ -51,7 +53,9 @@ export async function doctor(config: Config, options: DoctorOptions): Promise<nu
     }
   }
   out(`${counts.answered} answered, ${counts.failed} failed, ${counts.skipped} not available`);
-  return counts.failed === 0 ? 0 : 1;
+  // Whoever names models asks about these alone.
+  const lostServers = options.only.length === 0 ? await examineMcp(config, { clock: options.clock, out }) : 0;
+  return counts.failed + lostServers === 0 ? 0 : 1;
 }
 
 interface Answer {

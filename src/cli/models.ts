@@ -3,6 +3,7 @@
 import type { Config } from "../config.js";
 import { viewOf } from "../model-registry.js";
 import { printable } from "./printable.js";
+import { table } from "./table.js";
 
 export interface ModelsOptions {
   /** As `GET /models` answers. */
@@ -23,19 +24,11 @@ export function models({ models: { models: known, defaultModel } }: Config, opti
     const usable = available ? "yes" : `no: ${reason ?? "not available"}`;
     return [isDefault ? "*" : "", `${provider}/${modelId}`, protocol, contextWindow.toLocaleString("en"), usable];
   });
-  for (const line of table([["", "MODEL", "PROTOCOL", "CONTEXT", "AVAILABLE"], ...rows])) options.out(printable(line));
+  const head = ["", "MODEL", "PROTOCOL", "CONTEXT", "AVAILABLE"];
+  for (const line of table([head, ...rows], [CONTEXT])) options.out(printable(line));
   options.out("* is what a Session gets unless it names another.");
   return 0;
 }
 
 /** The column of numbers, which stand at the right. */
 const CONTEXT = 3;
-
-function table(rows: readonly string[][]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  const pad = (cell: string, column: number): string => {
-    const width = widths[column] ?? 0;
-    return column === CONTEXT ? cell.padStart(width) : cell.padEnd(width);
-  };
-  return rows.map((row) => row.map(pad).join("  ").trimEnd());
-}

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, inject, test } from "vitest";
 import { doctor } from "../../src/cli/doctor.js";
 import { configOf } from "../support/http-server.js";
+import { everything } from "../support/mcp-servers.js";
 import { temporaryFolder } from "../support/server.js";
 import { type Script, startUpstream, type Upstream } from "../support/upstream.js";
 
@@ -165,4 +166,18 @@ describe("as a command", () => {
       expect(wrong).toEqual({ code: 78, stdout: "", stderr: "omnid: PORT: must be a whole number\n" });
     }
   });
+});
+
+test("each MCP server is connected to and says what it has; one that is not there is named with the reason", async () => {
+  const mcpServers = { all: everything(), none: { command: "/no/such/program", args: [], env: {} } };
+  const { code, lines } = await examine(JSON.stringify({ mcpServers }), []);
+  expect(code).toBe(1);
+  expect(lines.slice(-3)).toEqual([
+    expect.stringMatching(/^ok {4}mcp all: \d+ tools \(mcp__all__\S+, .* more\)$/),
+    expect.stringMatching(/^fail {2}mcp none: .+[^.]$/),
+    "MCP servers: 1 connected, 1 failed",
+  ]);
+  const named = await examine(JSON.stringify({ mcpServers }), ["demo/demo"]);
+  expect(named.code).toBe(0);
+  expect(named.lines.join()).not.toContain("mcp");
 });

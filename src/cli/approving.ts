@@ -1,0 +1,88 @@
+// Answers a Session's approvals, one after the other: by asking, or as the command line says. One that somebody else
+// answers is taken back here.
+
+import { type Approval, type Client, OmnidError, type View } from "../client/index.js";
+import { decisionOf, type Questions } from "./questions.js";
+import type { Terminal } from "./terminal.js";
+import { argumentsOf } from "./transcript-text.js";
+
+export interface ApprovingOptions {
+  client: Client;
+  terminal: Terminal;
+  /** Undefined where there is nobody to ask. */
+  questions: Questions | undefined;
+  allowsAll: boolean;
+  /** There will be no more answers. */
+  onEnd: () => void;
+}
+
+const NOBODY = "nobody could be asked: omnid chat ran without a terminal, and without --yes";
+
+export class Approving {
+  readonly #options: ApprovingOptions;
+  readonly #answered = new Set<string>();
+  #open: { key: string; takeBack: () => void } | undefined;
+  #asking: Promise<void> | undefined;
+
+  constructor(options: ApprovingOptions) {
+    this.#options = options;
+  }
+
+  /** True while a person is asked: nothing else is to be written then. */
+  get isAsking(): boolean {
+    return this.#open !== undefined;
+  }
+
+  /** Looks at what is open now. Returns at once; `onAnswered` is called when a question is over. */
+  look({ approvals }: View, onAnswered: () => void): void {
+    const open = this.#open;
+    if (open !== undefined && !approvals.some((each) => keyOf(each) === open.key)) open.takeBack();
+    const next = approvals.find((each) => !this.#answered.has(keyOf(each)));
+    if (next === undefined || this.#asking !== undefined) return;
+    this.#answered.add(keyOf(next));
+    this.#asking = this.#answer(next).finally(() => {
+      this.#asking = undefined;
+      onAnswered();
+    });
+  }
+
+  /** Takes back the question that is open. */
+  stop(): void {
+    this.#open?.takeBack();
+  }
+
+  /** Never rejects. */
+  async #answer(approval: Approval): Promise<void> {
+    const { client, terminal, questions, allowsAll } = this.#options;
+    try {
+      if (allowsAll) return await client.decide(approval, "allow");
+      if (questions === undefined) return await client.decide(approval, { decision: "deny", reason: NOBODY });
+      const decision = await this.#ask(approval, questions);
+      if (decision !== undefined) await client.decide(approval, decision);
+    } catch (error) {
+      const isLate = error instanceof OmnidError && /^approval_/.test(error.code);
+      terminal.line(isLate ? "  it was answered elsewhere" : `! not answered: ${String(error)}`, "yellow");
+    }
+  }
+
+  async #ask(approval: Approval, questions: Questions): Promise<ReturnType<typeof decisionOf>> {
+    const { terminal } = this.#options;
+    const { name, arguments: args } = approval.toolCall.payload;
+    const back = new AbortController();
+    this.#open = { key: keyOf(approval), takeBack: () => back.abort() };
+    try {
+      terminal.line(`Allow ${name} ${argumentsOf(args)}`.trimEnd(), "yellow");
+      for (;;) {
+        const answer = await questions.ask("  y, n, or why not: ", back.signal);
+        if (answer.kind === "ended") this.#options.onEnd();
+        if (answer.kind !== "answer") return undefined;
+        const decision = decisionOf(answer.text);
+        if (decision !== undefined) return decision;
+      }
+    } finally {
+      this.#open = undefined;
+    }
+  }
+}
+
+const keyOf = ({ sessionId, toolCall }: Approval): string => `${sessionId} ${toolCall.payload.tool_call_id}`;

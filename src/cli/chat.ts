@@ -1,0 +1,240 @@
+// `omnid chat`: one prompt, or one after the other, with what comes of it in the terminal.
+
+import { randomUUID } from "node:crypto";
+import { resolve } from "node:path";
+import {
+  type ApprovalMode,
+  type Following,
+  OmnidError,
+  type Session,
+  type SessionClient,
+  type Task,
+  type View,
+} from "../client/index.js";
+import { systemClock } from "../clock.js";
+import { toLine } from "../protocol/message.js";
+import { Approving } from "./approving.js";
+import { type Connected, connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { findSession } from "./find-session.js";
+import { askAt, type Questions } from "./questions.js";
+import { Terminal } from "./terminal.js";
+import { Transcript } from "./transcript.js";
+import { shortened } from "./transcript-text.js";
+import { Unseen } from "./unseen.js";
+import { joined, watch } from "./watch.js";
+
+export interface ChatOptions extends ServerOptions {
+  prompt?: string;
+  session?: string;
+  /** `provider/modelId`. */
+  model?: string;
+  workspace?: string;
+  approvalMode?: ApprovalMode;
+  yes?: boolean;
+  json?: boolean;
+}
+
+const MAX_TITLE = 80;
+const EXIT_FAILED = 1;
+export const EXIT_INTERRUPTED = 130;
+
+/** @returns the exit code: 0 completed, 1 the Task failed, 2 no server or refused, 75, 78, 130 interrupted. */
+export async function chat(options: ChatOptions, io: NodeJS.Process = process): Promise<number> {
+  const terminal = new Terminal({ stdout: io.stdout, stderr: io.stderr, env: io.env });
+  const prompt = await promptOf(options.prompt, io.stdin);
+  if (prompt === "" || (prompt === undefined && options.json === true)) {
+    terminal.line("omnid: there is no prompt");
+    return EXIT_UNREACHABLE;
+  }
+  const connected = await connect(options, { start: true }, io.env);
+  if (!connected.ok) {
+    for (const problem of connected.problems) terminal.line(`omnid: ${problem}`);
+    return connected.exitCode;
+  }
+  const conversation = new Conversation(connected, terminal, options, io);
+  try {
+    return await conversation.run(prompt);
+  } catch (error) {
+    if (!(error instanceof OmnidError)) throw error;
+    terminal.line(`omnid: ${error.message}`, "red");
+    for (const { path, message } of error.details) terminal.line(`  ${path}: ${message}`, "red");
+    return EXIT_UNREACHABLE;
+  } finally {
+    terminal.status("");
+    conversation.end();
+    await connected.close();
+  }
+}
+
+/** What is to be said: the argument, what comes through a pipe, or both, the argument first. */
+async function promptOf(argument: string | undefined, stdin: NodeJS.ReadStream): Promise<string | undefined> {
+  if (stdin.isTTY === true) return argument?.trim();
+  let piped = "";
+  for await (const chunk of stdin.setEncoding("utf8")) piped += chunk;
+  const parts = [argument === "-" ? "" : (argument ?? ""), piped].map((part) => part.trim());
+  return parts.filter((part) => part !== "").join("\n\n");
+}
+
+class Conversation {
+  readonly #connected: Connected;
+  readonly #terminal: Terminal;
+  readonly #options: ChatOptions;
+  readonly #io: NodeJS.Process;
+  readonly #leaving = new AbortController();
+  readonly #unseen = new Unseen();
+  #session: SessionClient | undefined;
+  #following: Following | undefined;
+  #title: string | null = null;
+  #isRunning = false;
+  #interrupts = 0;
+
+  constructor(connected: Connected, terminal: Terminal, options: ChatOptions, io: NodeJS.Process) {
+    this.#connected = connected;
+    this.#terminal = terminal;
+    this.#options = options;
+    this.#io = io;
+    io.on("SIGINT", this.#interrupt);
+    io.on("SIGTERM", this.#leave);
+  }
+
+  /** With a prompt: says it and shows what comes of it. Without: asks for prompts until there are no more. */
+  async run(prompt: string | undefined): Promise<number> {
+    const session = await this.#open(prompt);
+    this.#session = this.#connected.client.session(session.sessionId);
+    this.#title = session.title;
+    this.#following = this.#session.follow({ pageSize: 1000, signal: this.#leaving.signal });
+    await watch(this.#following, ({ cursor }) => cursor !== null || undefined);
+    this.#unseen.skip(this.#following.view);
+    const { stdin, stderr } = this.#io;
+    const isPerson = stdin.isTTY === true;
+    const questions = isPerson ? askAt({ stdin, stderr }, this.#interrupt) : undefined;
+    if (prompt !== undefined) return this.#say(this.#session, prompt, questions);
+    this.#terminal.line(`${session.provider}/${session.modelId} in ${session.workspace}. Ctrl-D ends.`, "dim");
+    return this.#converse(this.#session, questions as Questions, session);
+  }
+
+  end(): void {
+    this.#io.off("SIGINT", this.#interrupt);
+    this.#io.off("SIGTERM", this.#leave);
+    this.#following?.close();
+  }
+
+  async #converse(session: SessionClient, questions: Questions, { sessionId }: Session): Promise<number> {
+    let code = 0;
+    while (!this.#leaving.signal.aborted) {
+      this.#terminal.endLine();
+      const input = await questions.ask("> ", this.#leaving.signal);
+      if (input.kind !== "answer") break;
+      if (input.text.trim() === "") continue;
+      // What was said first is what a list shows.
+      if (this.#title === null) void session.update({ title: shortened(input.text, MAX_TITLE) }).catch(() => {});
+      this.#title = input.text;
+      code = await this.#say(session, input.text, questions);
+      this.#interrupts = 0;
+    }
+    this.#terminal.line(`omnid chat --session ${sessionId} goes on here.`, "dim");
+    return this.#leaving.signal.aborted ? EXIT_INTERRUPTED : code;
+  }
+
+  async #open(prompt: string | undefined): Promise<Session> {
+    const { client } = this.#connected;
+    const { session: id, model, workspace, approvalMode, yes } = this.#options;
+    if (id !== undefined) {
+      const session = await findSession(client, id);
+      if (approvalMode === undefined) return session;
+      return client.session(session.sessionId).update({ approvalMode });
+    }
+    const [provider, ...rest] = (model ?? "").split("/");
+    const mode = approvalMode ?? (yes === true ? "allow-all" : undefined);
+    const body = {
+      ...(model === undefined ? {} : { provider, modelId: rest.join("/") }),
+      ...(mode === undefined ? {} : { approvalMode: mode }),
+      ...(prompt === undefined ? {} : { title: shortened(prompt, MAX_TITLE) }),
+    };
+    if (workspace !== undefined) return client.sessions.create({ ...body, workspace: resolve(workspace) });
+    if (!isLocal(this.#connected.url)) return client.sessions.create(body);
+    try {
+      return await client.sessions.create({ ...body, workspace: this.#io.cwd() });
+    } catch (error) {
+      // A server in a container listens here and does not see this folder.
+      if (!(error instanceof OmnidError) || error.code !== "workspace_not_found") throw error;
+      return client.sessions.create(body);
+    }
+  }
+
+  /** One Task from its prompt to its end. */
+  async #say(session: SessionClient, input: string, questions: Questions | undefined): Promise<number> {
+    const following = this.#following as Following;
+    const terminal = this.#terminal;
+    const { client } = this.#connected;
+    const { json = false, yes = false } = this.#options;
+    const approving = new Approving({ client, terminal, questions, allowsAll: yes, onEnd: this.#leave });
+    const show = json ? this.#showJson : this.#showText();
+    this.#isRunning = true;
+    try {
+      const { taskId } = await session.submit({ input, whenBusy: "queue" }, { idempotencyKey: randomUUID() });
+      const isOver = endOf(session, taskId);
+      let onAnswered = () => {};
+      const ended = await watch(following, async (view) => {
+        approving.look(view, () => onAnswered());
+        if (approving.isAsking) return undefined;
+        onAnswered = () => show(following.view);
+        show(await joined(following, this.#unseen.from));
+        return isOver(view);
+      });
+      approving.stop();
+      return this.#codeOf(ended);
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  #showText(): (view: View) => void {
+    const { now } = systemClock();
+    const transcript = new Transcript({ terminal: this.#terminal, unseen: this.#unseen, now, withPrompts: false });
+    return (view) => transcript.show(view);
+  }
+
+  readonly #showJson = (view: View): void => {
+    for (const { message } of this.#unseen.take(view)) this.#terminal.answer(`${toLine(message)}\n`);
+  };
+
+  #codeOf(task: Task | undefined): number {
+    this.#terminal.status("");
+    if (task === undefined) {
+      if (!this.#leaving.signal.aborted) this.#terminal.line("omnid: the Session is gone", "red");
+      return this.#leaving.signal.aborted ? EXIT_INTERRUPTED : EXIT_UNREACHABLE;
+    }
+    if (task.status === "completed") return 0;
+    if (task.status === "aborted") return EXIT_INTERRUPTED;
+    this.#terminal.line(`omnid: the Task ended as ${task.status}: ${task.error?.message ?? "no reason given"}`, "red");
+    return EXIT_FAILED;
+  }
+
+  /** The first ends the Task, the second leaves. */
+  readonly #interrupt = (): void => {
+    this.#interrupts += 1;
+    if (!this.#isRunning || this.#interrupts > 1 || this.#session === undefined) {
+      this.#leave();
+      return;
+    }
+    this.#terminal.line("Aborting. Once more leaves.", "yellow");
+    this.#session.abort().catch((error) => this.#terminal.line(`! not aborted: ${String(error)}`, "red"));
+  };
+
+  readonly #leave = (): void => this.#leaving.abort();
+}
+
+/** Tells when a Task is over and everything of it is in the view. It asks once for each thing that the stream says. */
+function endOf(session: SessionClient, taskId: string): (view: View) => Promise<Task | undefined> {
+  let asked: View["task"] = null;
+  return async ({ task, gap, stale, connection }) => {
+    if (task === null || task === asked || task.taskId === taskId) return undefined;
+    if (gap !== null || stale !== null || connection.status !== "live") return undefined;
+    asked = task;
+    const now = await session.task(taskId);
+    return now.state === "ended" ? now : undefined;
+  };
+}
+
+const isLocal = (url: string): boolean => /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(new URL(url).hostname);

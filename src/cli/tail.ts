@@ -1,0 +1,52 @@
+// `omnid tail`: what a Session says, from its last messages on, until it is interrupted.
+
+import { OmnidError, type View } from "../client/index.js";
+import { systemClock } from "../clock.js";
+import { toLine } from "../protocol/message.js";
+import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { findSession } from "./find-session.js";
+import { Terminal } from "./terminal.js";
+import { Transcript } from "./transcript.js";
+import { Unseen } from "./unseen.js";
+import { joined, watch } from "./watch.js";
+
+export interface TailOptions extends ServerOptions {
+  /** How many of the last messages are shown first. */
+  lines: number;
+  json?: boolean;
+}
+
+/** @returns the exit code: 0 ended by a signal or with its Session, 2 no server or refused, 78. */
+export async function tail(name: string, options: TailOptions, io: NodeJS.Process = process): Promise<number> {
+  const terminal = new Terminal({ stdout: io.stdout, stderr: io.stderr, env: io.env });
+  const connected = await connect(options, { start: false }, io.env);
+  if (!connected.ok) {
+    for (const problem of connected.problems) terminal.line(`omnid: ${problem}`);
+    return connected.exitCode;
+  }
+  const over = new AbortController();
+  const leave = () => over.abort();
+  io.on("SIGINT", leave).on("SIGTERM", leave);
+  try {
+    const { sessionId } = await findSession(connected.client, name);
+    const following = connected.client.session(sessionId).follow({ pageSize: 1000, signal: over.signal });
+    const unseen = new Unseen();
+    const transcript = new Transcript({ terminal, unseen, now: systemClock().now, withPrompts: true });
+    const show = (view: View) => {
+      if (options.json !== true) return transcript.show(view);
+      for (const { message } of unseen.take(view)) terminal.answer(`${toLine(message)}\n`);
+    };
+    await watch(following, ({ cursor }) => cursor !== null || undefined);
+    unseen.skip(following.view, options.lines);
+    await watch(following, async () => show(await joined(following, unseen.from)));
+    terminal.status("");
+    if (following.view.connection.status === "gone") terminal.line("The Session is gone.", "dim");
+    return 0;
+  } catch (error) {
+    if (!(error instanceof OmnidError)) throw error;
+    terminal.line(`omnid: ${error.message}`, "red");
+    return EXIT_UNREACHABLE;
+  } finally {
+    io.off("SIGINT", leave).off("SIGTERM", leave);
+  }
+}

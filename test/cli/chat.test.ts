@@ -1,0 +1,209 @@
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, describe, expect, test } from "vitest";
+import { createClient } from "../../src/client/index.js";
+import { parseMessage } from "../../src/protocol/message.js";
+import { atFileEnd } from "../support/at-file-end.js";
+import { type Server, startOmnid, temporaryFolder } from "../support/server.js";
+import { runCli, startCli, startProcess } from "./run-cli.js";
+
+const ESCAPE = "\u001b";
+
+describe("without a server", () => {
+  test("a prompt through a pipe gets the answer alone on standard output, and all about it on standard error", async () => {
+    const home = temporaryFolder();
+    const { code, stdout, stderr } = await runCli(["chat", "--yes"], {
+      env: { HOME: home },
+      input: "/run echo hello\n",
+    });
+    expect(code).toBe(0);
+    expect(stdout).toBe("Running `echo hello`.\n`echo hello` ended with exit code 0.\n\n```\nhello\n```\n");
+    expect(stderr).toMatch(/^I was asked to run `echo hello`.*\n\* exec_command echo hello\n {2}hello\n$/);
+    expect(stdout + stderr).not.toContain(ESCAPE);
+    expect(existsSync(join(home, "data", "omnid.lock"))).toBe(false);
+    const again = await runCli(["chat", "-s", "last", "and", "-"], { env: { HOME: home } });
+    expect(again.stderr).toContain("too many arguments");
+    const next = await runCli(["chat", "-s", "last", "What now?"], { env: { HOME: home } });
+    expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining('You said: "What now?"') });
+  });
+
+  test("what comes through the pipe is added to the prompt of the command line", async () => {
+    const { stdout } = await runCli(["chat", "Review this:"], { input: "const a = 1;\n" });
+    expect(stdout).toContain('You said: "Review this: const a = 1;"');
+  });
+
+  test("it works in the folder where it was started", async () => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "here.txt"), "found");
+    const { stdout } = await runCli(["chat", "--approval-mode", "read-only", "/read here.txt"], { cwd: folder });
+    expect(stdout).toContain("found");
+  });
+
+  test("without a terminal a call is denied, and the model is told why", async () => {
+    const { code, stdout, stderr } = await runCli(["chat", "/run ls"]);
+    expect(code).toBe(0);
+    expect(stdout).toContain("`ls` was denied, so I left it.");
+    expect(stderr).toContain("exec_command was denied by user: nobody could be asked");
+  });
+
+  test("a Task that fails is exit code 1, with the reason", async () => {
+    const { code, stdout, stderr } = await runCli(["chat", "/fail"], { env: { OMNID_RETRY_LIMIT: "0" } });
+    expect(code).toBe(1);
+    expect(stdout).toBe("");
+    expect(stderr).toMatch(/omnid: the Task ended as failed: the demo model was asked to fail\n$/);
+  });
+
+  test.each([
+    ["nothing to say", ["chat"], {}, 2, /there is no prompt/],
+    ["a model that there is not", ["chat", "-m", "no/such", "hi"], {}, 2, /there is no model no\/such/],
+    ["a Session that there is not", ["chat", "-s", "session-x", "hi"], {}, 2, /there is no such Session/],
+    ["a server that there is not", ["chat", "--url", "http://127.0.0.1:9", "hi"], {}, 2, /cannot be reached/],
+    ["an address that is none", ["chat", "--url", "ftp://x", "hi"], {}, 2, /is no http address/],
+    ["a configuration that is wrong", ["chat", "hi"], { OMNID_MODEL: "nonsense" }, 78, /OMNID_MODEL/],
+    ["a list of no server's Sessions", ["sessions"], {}, 2, /no server runs on .*data/],
+    ["a Session of no server", ["tail", "last"], {}, 2, /no server runs on .*data/],
+  ])("%s is an exit code and a line on standard error", async (_, args, env, code, line) => {
+    const result = await runCli(args, { env });
+    expect(result).toMatchObject({ code, stdout: "" });
+    expect(result.stderr).toMatch(line);
+  });
+
+  test("Ctrl-C aborts the Task on record, and is exit code 130", async () => {
+    const home = temporaryFolder();
+    const run = startCli(["chat", "--yes", "/run echo on; sleep 60"], { env: { HOME: home } });
+    await run.says(/\* exec_command/);
+    run.child.kill("SIGINT");
+    const { code, stderr } = await run.finished;
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/Aborting\. Once more leaves\.\n[\s\S]*! aborted: user\n$/);
+    const next = await runCli(["chat", "-s", "last", "hi"], { env: { HOME: home } });
+    expect(next.code).toBe(0);
+  });
+
+  test("a second Ctrl-C leaves, and nothing stays behind that would hold the data directory", async () => {
+    const home = temporaryFolder();
+    const run = startCli(["chat", "--yes", "/run trap '' TERM; echo on; sleep 60"], { env: { HOME: home } });
+    await run.says(/\* exec_command/);
+    run.child.kill("SIGINT");
+    await run.says(/Aborting/);
+    run.child.kill("SIGINT");
+    expect((await run.finished).code).toBe(130);
+    expect(existsSync(join(home, "data", "omnid.lock"))).toBe(false);
+  });
+});
+
+describe("with a server that runs", () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = await startOmnid({ env: { OMNID_TOKENS: "ada:right" }, atEnd: atFileEnd });
+  });
+  // As a shell in which the server was started would have it.
+  const shell = () => ({ env: { OMNID_DATA_DIR: server.dataDir, OMNID_TOKENS: "ada:right" } });
+  const client = () => createClient({ baseUrl: server.url, token: "right" });
+
+  test("it is found by its data directory, and its Session is gone on with", async () => {
+    const first = await runCli(["chat", "Hello\nthere"], shell());
+    expect(first).toMatchObject({ code: 0, stderr: expect.not.stringContaining("omnid:") });
+    const { sessions } = await client().sessions.list({ limit: 1 });
+    expect(sessions[0]?.title).toBe("Hello there");
+    await runCli(["chat", "--session", "last", "And again"], shell());
+    const { messages } = await client().session(sessions[0]!.sessionId).messages();
+    const prompts = messages.flatMap(({ payload }) => ("role" in payload && payload.role === "user" ? [payload] : []));
+    expect(prompts).toMatchObject([{ text: "Hello\nthere" }, { text: "And again" }]);
+    const listed = await runCli(["sessions", "-n", "1"], shell());
+    expect(listed.stdout).toMatch(
+      /^SESSION +STATE +ACTIVE +MODEL +TITLE\nsession-\S+ +idle +\S+ \S+ +demo\/demo +Hello there\n$/,
+    );
+    const json = await runCli(["sessions", "--json", "-n", "1"], shell());
+    expect(JSON.parse(json.stdout)).toMatchObject({ sessionId: sessions[0]?.sessionId, title: "Hello there" });
+  });
+
+  test("--json prints the messages of the Task as the history has them, one a line", async () => {
+    const { code, stdout } = await runCli(["chat", "--json", "--yes", "/parallel echo a && echo b"], shell());
+    expect(code).toBe(0);
+    const printed = stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    for (const message of printed) expect(parseMessage(message)).toHaveProperty("message");
+    const { sessions } = await client().sessions.list({ limit: 1 });
+    const { messages } = await client().session(sessions[0]!.sessionId).messages({ after: 0 });
+    expect(printed).toEqual(messages.map(({ ordinal: _, ...message }) => message));
+  });
+
+  test("a child's steps are shown under its parent's", async () => {
+    const { stdout, stderr } = await runCli(["chat", "--yes", "/subagent /run echo deep"], shell());
+    expect(stderr).toMatch(
+      /\* run_subagent .*\n {2}Running `echo deep`\.\n {2}\* exec_command echo deep\n {4}deep\n {2}`echo deep` ended/,
+    );
+    // The child's answer is its parent's output: it is not shown a second time.
+    expect(stderr.split("ended with exit code 0")).toHaveLength(2);
+    expect(stdout).toContain("deep");
+    const json = await runCli(["chat", "--yes", "--json", "/subagent /run echo deep"], shell());
+    const kinds = json.stdout
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    const pointer = kinds.findIndex(({ payload }) => payload.type === "subagent");
+    expect(kinds[pointer + 1]).toMatchObject({ type: "session_meta", origin: [kinds[pointer].payload.session_id] });
+  });
+
+  test("a token that is wrong is refused with the server's words", async () => {
+    const { code, stderr } = await runCli(["chat", "hi"], { env: { OMNID_URL: server.url, OMNID_TOKEN: "wrong" } });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^omnid: .*token/);
+    const help = await runCli(["chat", "--help"], { env: { OMNID_TOKEN: "s3cr3t-value" } });
+    expect(help.stdout).not.toContain("s3cr3t-value");
+  });
+
+  test("tail shows what was said and what is being said, and ends in order when it is interrupted", async () => {
+    const session = await client().sessions.create({ approvalMode: "allow-all" });
+    const say = client().session(session.sessionId);
+    for await (const _ of say.run("One"));
+    const text = startCli(["tail", session.sessionId], shell());
+    const json = startCli(["tail", "last", "--json", "-n", "0"], shell());
+    await text.says(/You said: "One"/);
+    await json.says(/^$/);
+    for await (const _ of say.run("/run echo from the other side"));
+    await text.says(/`echo from the other side` ended/);
+    text.child.kill("SIGINT");
+    const ended = await text.finished;
+    expect(ended.code).toBe(0);
+    expect(ended.stderr).toContain("> /run echo from the other side\n");
+  });
+});
+
+test("a prompt at a terminal is answered there: y, n, a reason, Ctrl-D", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const home = temporaryFolder();
+  mkdirSync(join(home, "work"));
+  const env = { HOME: home, TERM: "xterm", OMNID_DATA_DIR: join(home, "data") };
+  const command = `${process.execPath} ${inject("cli")} chat`;
+  const run = startProcess(script, ["-qec", command, "/dev/null"], { env, input: undefined, cwd: join(home, "work") });
+  const answer = async (after: RegExp, text: string) => {
+    await run.says(after);
+    run.child.stdin.write(`${text}\r`);
+  };
+  await answer(/Ctrl-D ends[\s\S]*> /, "/run echo first");
+  await answer(/Allow exec_command echo first[\s\S]*why not: /, "y");
+  await answer(/exit code 0[\s\S]*> /, "/run echo second");
+  await answer(/Allow exec_command echo second[\s\S]*why not: /, "not in this house");
+  await answer(/denied by user: not in this house[\s\S]*> /, "\u0004");
+  const { code, stdout } = await run.finished;
+  expect(code).toBe(0);
+  expect(stdout).toContain("\u001b[36m* exec_command echo first");
+  expect(stdout).toMatch(/omnid chat --session session-\S+ goes on here/);
+});
+
+test("NO_COLOR takes the colours away, not the terminal", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const env = { TERM: "xterm", NO_COLOR: "1" };
+  const command = `${process.execPath} ${inject("cli")} chat --yes '/run echo plain' < /dev/null`;
+  const { stdout } = await startProcess(script, ["-qec", command, "/dev/null"], { env }).finished;
+  expect(stdout).toContain("* exec_command echo plain");
+  expect(stdout.split(ESCAPE).filter((rest) => /^\[\d+m/.test(rest))).toEqual([]);
+});

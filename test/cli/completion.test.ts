@@ -1,0 +1,39 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect, inject, test } from "vitest";
+import { temporaryFolder } from "../support/server.js";
+
+const cli = (...args: string[]) => execFileSync(process.execPath, [inject("cli"), ...args], { encoding: "utf8" });
+const COMMANDS = ["serve", "chat", "sessions", "tail", "verify", "models", "doctor", "completion"];
+
+test.each(COMMANDS)("omnid %s --help states the exit codes", (command) => {
+  expect(cli(command, "--help")).toMatch(/\nExit codes: 0 [^\n]+\.\n/);
+});
+
+/** What bash offers behind these words, the last of which is being typed. */
+function offered(...words: string[]): string[] {
+  const file = join(temporaryFolder(), "completion.bash");
+  const line = ["omnid", ...words].map((word) => `'${word}'`).join(" ");
+  writeFileSync(
+    file,
+    `${cli("completion", "bash")}COMP_WORDS=(${line}); COMP_CWORD=${words.length}\n_omnid; printf '%s\\n' "\${COMPREPLY[@]}"\n`,
+  );
+  return execFileSync("bash", ["--noprofile", "--norc", file], { encoding: "utf8" }).trim().split("\n");
+}
+
+test("bash offers commands, options and the values of options", () => {
+  expect(offered("")).toEqual(expect.arrayContaining(COMMANDS));
+  expect(offered("ch")).toEqual(["chat"]);
+  expect(offered("chat", "--mo")).toEqual(["--model"]);
+  expect(offered("chat", "--approval-mode", "a")).toEqual(["always-ask", "allow-all"]);
+  expect(offered("completion", "z")).toEqual(["zsh"]);
+  expect(offered("tail", "la")).toEqual(["last"]);
+});
+
+test("zsh takes its script", ({ skip }) => {
+  if (spawnSync("zsh", ["--version"]).error !== undefined) skip("there is no zsh");
+  const file = join(temporaryFolder(), "_omnid");
+  writeFileSync(file, cli("completion", "zsh"));
+  execFileSync("zsh", ["-n", file]);
+});
