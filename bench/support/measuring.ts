@@ -23,16 +23,21 @@ export async function cpuOf(work: () => unknown): Promise<number> {
 export const startRole = (self: string, ...args: string[]): ChildProcess => fork(self, args);
 
 /** Resolves with the next message of that type. */
-export async function answer<T>(child: ChildProcess, type: string): Promise<T> {
-  for (;;) {
-    const [message] = (await Promise.race([
-      once(child, "message"),
-      once(child, "exit").then(([code]) => {
-        throw new Error(`a bench process ended with ${code} before it said ${type}`);
-      }),
-    ])) as [{ type: string } & T];
-    if (message.type === type) return message;
-  }
+export function answer<T>(child: ChildProcess, type: string): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const settle = (end: () => void) => {
+      child.off("message", onMessage);
+      child.off("exit", onExit);
+      end();
+    };
+    const onMessage = (message: { type: string } & T) => {
+      if (message.type === type) settle(() => resolve(message));
+    };
+    const onExit = (code: number | null) =>
+      settle(() => reject(new Error(`a bench process ended with ${code} before it said ${type}`)));
+    child.on("message", onMessage);
+    child.on("exit", onExit);
+  });
 }
 
 /** Ends a child and waits until it is gone. */
