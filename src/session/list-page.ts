@@ -15,22 +15,46 @@ type Position = Pick<SessionRecord, "lastActiveAt" | "sessionId">;
 
 /** The newest activity first. @returns undefined when the cursor is not one of ours. */
 export function pageOf(
-  records: readonly SessionRecord[],
+  records: Iterable<SessionRecord>,
   { limit, cursor, archived, parent }: ListQuery,
   owner: Owner,
 ): { records: SessionRecord[]; nextCursor?: string } | undefined {
   const after = cursor === undefined ? undefined : readCursor(cursor);
   if (cursor !== undefined && after === undefined) return undefined;
-  const wanted = records
-    .filter((record) => record.owner === owner && (archived || !record.archived))
-    .filter((record) => record.parentSessionId === parent)
-    .filter((record) => after === undefined || newestFirst(after, record) < 0)
-    .sort(newestFirst);
-  const page = wanted.slice(0, limit);
-  const last = page[page.length - 1];
-  return wanted.length > page.length && last !== undefined
-    ? { records: page, nextCursor: writeCursor(last) }
-    : { records: page };
+  // One more than the page: whether another follows.
+  const page = new Newest(limit + 1);
+  for (const record of records) {
+    if (record.owner !== owner || record.parentSessionId !== parent || (record.archived && !archived)) continue;
+    if (after === undefined || newestFirst(after, record) < 0) page.offer(record);
+  }
+  const { found } = page;
+  const last = found[limit - 1];
+  return found.length > limit && last !== undefined
+    ? { records: found.slice(0, limit), nextCursor: writeCursor(last) }
+    : { records: found };
+}
+
+/** The newest of many: of ten thousand Sessions most are looked at once, and none is sorted that is not shown. */
+class Newest {
+  readonly found: SessionRecord[] = [];
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  offer(record: SessionRecord): void {
+    const { found } = this;
+    if (found.length === this.#limit && newestFirst(found[found.length - 1]!, record) < 0) return;
+    let low = 0;
+    for (let high = found.length; low < high; ) {
+      const middle = (low + high) >> 1;
+      if (newestFirst(found[middle]!, record) < 0) low = middle + 1;
+      else high = middle;
+    }
+    found.splice(low, 0, record);
+    if (found.length > this.#limit) found.pop();
+  }
 }
 
 function newestFirst(a: Position, b: Position): number {

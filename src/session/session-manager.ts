@@ -148,11 +148,7 @@ export class SessionManager implements SessionHost {
   }
 
   async list(query: ListQuery, owner: Owner): ReturnType<SessionHost["list"]> {
-    const page = pageOf(
-      [...this.#entries.values()].map(({ record }) => record),
-      query,
-      owner,
-    );
+    const page = pageOf(recordsOf(this.#entries.values()), query, owner);
     if (page === undefined) return refuse("invalid_request", "cursor: not one that this server gave");
     const { records, nextCursor } = page;
     return ok({
@@ -297,3 +293,7 @@ export class SessionManager implements SessionHost {
 }
 
 const tooMany = (max: number | undefined) => refuse("too_many_sessions", `${max} Sessions are in memory and in use`);
+
+function* recordsOf(entries: Iterable<Entry>): Iterable<SessionRecord> {
+  for (const { record } of entries) yield record;
+}
