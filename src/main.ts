@@ -34,7 +34,7 @@ import type { Models } from "./session/process.js";
 import { publishAddress, withdrawAddress } from "./session/server-address.js";
 import { createSessionManager, type SessionManager } from "./session/session-manager.js";
 import { createRecordStore } from "./session/session-record.js";
-import { type McpServers, mcpEnvironment, startMcp } from "./tools/mcp.js";
+import type { McpServers } from "./tools/mcp.js";
 import { scrubEnvironment } from "./tools/scrub-environment.js";
 import { createTraceStore } from "./trace/jsonl-store.js";
 import { makeFolder } from "./trace/make-folder.js";
@@ -100,7 +100,7 @@ export async function openServer(config: Config, log: Logger): Promise<Opened> {
 export async function startServer(config: Config, log: Logger, lease: Lease): Promise<RunningServer> {
   const clock = systemClock();
   const metrics = createMetrics();
-  const mcp = connectMcp(config, log, clock, metrics);
+  const mcp = await connectMcp(config, log, clock, metrics);
   let app: App;
   let host: SessionManager;
   let open: OpenKeys;
@@ -186,9 +186,15 @@ export async function hostSessions(
 }
 
 /** Begins to connect to the configured MCP servers; whoever holds the result closes it. */
-export function connectMcp(config: Config, log: Logger, clock: Clock, metrics: Metrics): McpServers | undefined {
+export async function connectMcp(
+  config: Config,
+  log: Logger,
+  clock: Clock,
+  metrics: Metrics,
+): Promise<McpServers | undefined> {
   const names = Object.keys(config.mcpServers);
   if (names.length === 0) return undefined;
+  const { mcpEnvironment, startMcp } = await import("./tools/mcp.js");
   const mcp = startMcp({
     servers: config.mcpServers,
     environment: mcpEnvironment(process.env),

@@ -3,7 +3,6 @@
 
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import cors from "@fastify/cors";
 import Fastify, { type FastifyBaseLogger, type FastifyReply, type FastifyRequest, LogController } from "fastify";
 import type { Logger } from "pino";
 import { registerRoutes } from "../../routes/index.js";
@@ -122,6 +121,7 @@ async function addHooks(app: App, context: RouteContext, table: RouteTable): Pro
 }
 
 async function registerCors(app: App, origins: readonly string[]): Promise<void> {
+  const { default: cors } = await import("@fastify/cors");
   const listed = new Set<string | undefined>(origins);
   await app.register(cors, {
     origin: (origin, done) => done(null, listed.has(origin)),
