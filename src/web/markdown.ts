@@ -45,6 +45,7 @@ const POLICY = {
   ALLOWED_ATTR: ["href", "title", "src", "alt", "class", "start", "align", "target", "rel"],
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
+  ADD_URI_SAFE_ATTR: ["align", "start"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
 };
 

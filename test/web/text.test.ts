@@ -97,12 +97,14 @@ describe.skipIf(!hasBrowser)("a text of the model", { timeout: 120_000 }, () => 
 
   test("blocks are what they are written as", async () => {
     const page = await shown(
-      "# Title\n\n- [x] done\n- [ ] open\n\n1. first\n2. second\n\n> quoted\n\n---\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n2 * 3 * 4 and snake_case_name",
+      "# Title\n\n- [x] done\n- [ ] open\n\n3. first\n4. second\n\n> quoted\n\n---\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n2 * 3 * 4 and snake_case_name",
     );
     const tags = await prose(page)
       .locator(".block > *")
       .evaluateAll((nodes) => nodes.map((node) => node.nodeName));
     expect(tags).toEqual(["H3", "UL", "OL", "BLOCKQUOTE", "HR", "TABLE", "P"]);
+    expect(await prose(page).locator("ol").getAttribute("start")).toBe("3");
+    expect(await prose(page).locator("td").last().getAttribute("align")).toBe("right");
     expect(await prose(page).locator("ul li").allTextContents()).toEqual(["☑ done", "☐ open"]);
     expect(await prose(page).locator(".block").last().textContent()).toContain("2 * 3 * 4 and snake_case_name");
   });

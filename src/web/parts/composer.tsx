@@ -30,6 +30,7 @@ export function Composer() {
   return (
     <form
       id="composer"
+      class={isBusy.value ? "busy" : ""}
       onSubmit={(event) => {
         event.preventDefault();
         void send();

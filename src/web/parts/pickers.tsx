@@ -34,7 +34,7 @@ export function Pickers() {
     else void update(session.sessionId, { thinkingLevel });
   };
   return (
-    <>
+    <div class="pickers">
       <ModelPicker />
       <select
         id="mode"
@@ -62,7 +62,7 @@ export function Pickers() {
           </option>
         ))}
       </select>
-    </>
+    </div>
   );
 }
 

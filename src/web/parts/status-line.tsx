@@ -48,7 +48,12 @@ function ContextMeter({ shown }: { shown: View }) {
   if (model === undefined || last === undefined || model.contextWindow <= 0) return null;
   const share = Math.min(1, last.total / model.contextWindow);
   if (share < 0.01) return null;
-  return <span title={`${last.total} of ${model.contextWindow} tokens`}> · {Math.round(share * 100)}% of context</span>;
+  return (
+    <span class="more" title={`${last.total} of ${model.contextWindow} tokens`}>
+      {" "}
+      · {Math.round(share * 100)}% of context
+    </span>
+  );
 }
 
 function lastRequest(shown: View): TokenCounts | undefined {

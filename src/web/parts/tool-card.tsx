@@ -12,6 +12,7 @@ import { Picture } from "./picture.js";
 export function ToolCard({ item }: { item: ToolItem }) {
   const { text, tone } = describeState(item);
   const approved = approvalText(item);
+  const isAsked = item.state === "approval";
   const isFine = item.state === "done" && (item.exitCode ?? 0) === 0;
   const summary = (
     <>
@@ -21,9 +22,10 @@ export function ToolCard({ item }: { item: ToolItem }) {
     </>
   );
   return (
-    <Folded id={item.key} class="tool" isOpenAtFirst={!isFine} summary={summary}>
+    <Folded id={item.key} class={isAsked ? "tool asked" : "tool"} isOpenAtFirst={!isFine} summary={summary}>
       <div class="tool-body">
-        <Arguments name={item.name} json={item.args} />
+        {/* While it is asked about, they stand where it is answered. */}
+        {!isAsked && <Arguments name={item.name} json={item.args} />}
         {approved !== "" && <p class="approved">{approved}</p>}
         {item.state === "denied" && item.reason !== "" && <p class="approved">Reason: {item.reason}</p>}
         {item.progressBytes > 0 && <Progress bytes={item.progressBytes} tail={item.progressTail} />}
