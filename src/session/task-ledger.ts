@@ -82,6 +82,8 @@ export interface LedgerFields {
 export class TaskLedger {
   #running: Running | undefined;
   #waiting: Waiting[];
+  /** The item of `#running` while its Prompt is not recorded: for readers it still waits. */
+  #starting: Waiting | undefined;
   readonly #ended = new Map<string, Ended>();
 
   constructor(saved: LedgerFields) {
@@ -103,14 +105,18 @@ export class TaskLedger {
     return this.#running;
   }
 
-  /** Tasks that wait. */
+  /** Tasks that wait, one that is about to start included. */
   get queued(): number {
-    return this.#waiting.filter(({ kind }) => kind === "task").length;
+    return this.#listed.filter(({ kind }) => kind === "task").length;
+  }
+
+  get #listed(): readonly Waiting[] {
+    return this.#starting === undefined ? this.#waiting : [this.#starting, ...this.#waiting];
   }
 
   /** What waits, the oldest first. */
   get items(): QueueItem[] {
-    return this.#waiting
+    return this.#listed
       .map(viewOf)
       .sort((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
   }
@@ -123,9 +129,8 @@ export class TaskLedger {
   }
 
   view(taskId: string): TaskView | undefined {
+    if (this.#listed.some((item) => item.kind === "task" && item.itemId === taskId)) return { taskId, state: "queued" };
     if (this.#running?.taskId === taskId) return { taskId, state: "running", startedAt: this.#running.startedAt };
-    if (this.#waiting.some((item) => item.kind === "task" && item.itemId === taskId))
-      return { taskId, state: "queued" };
     return this.#ended.get(taskId);
   }
 
@@ -195,8 +200,15 @@ export class TaskLedger {
     this.#waiting = [...items, ...this.#waiting];
   }
 
+  /** A Task is about to start: what waited cannot be taken back any more. */
   begin(running: Running): void {
     this.#running = running;
+    this.#starting = running.item;
+  }
+
+  /** Its Prompt is recorded: it runs. */
+  begun(): void {
+    this.#starting = undefined;
   }
 
   /** The open approval of the running Task. */
@@ -208,13 +220,17 @@ export class TaskLedger {
   unbegin(): void {
     const item = this.#running?.item;
     this.#running = undefined;
+    this.#starting = undefined;
     if (item !== undefined) this.putBack([item]);
   }
 
   /** A Task is over: it ran, or was taken back before. */
   end(taskId: string, endedAt: string, status: StopReason, error?: RequestError): void {
     const startedAt = this.#running?.taskId === taskId ? this.#running.startedAt : undefined;
-    if (this.#running?.taskId === taskId) this.#running = undefined;
+    if (this.#running?.taskId === taskId) {
+      this.#running = undefined;
+      this.#starting = undefined;
+    }
     this.#ended.set(taskId, {
       taskId,
       state: "ended",

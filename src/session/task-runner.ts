@@ -213,6 +213,7 @@ export class TaskRunner {
   /** One tick: the Prompt is recorded, the Task is shown, whoever asked may open a stream before its first message. */
   #begin(task: RunningTask, llm: TaskDeps["llm"], thinkingLevel: ThinkingLevel | undefined): void {
     task.started = true;
+    this.#ledger.begun();
     this.#deps.touch();
     this.#deps.announce();
     void this.#run(task, llm, thinkingLevel);

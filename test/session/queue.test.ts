@@ -52,6 +52,44 @@ test("Tasks that wait run one after the other in their order, and each says how 
   await lawfulRecordsOf(session);
 });
 
+test("from the end of one Task to the start of the next nobody finds the Session idle with nothing waiting", async () => {
+  const rest = gate();
+  const slow = gate();
+  let isSlow = false;
+  const { session, endOf, reader } = await staged(
+    [{ steps: [{ wait: rest.opened }, { say: "1" }] }, { steps: [{ say: "2" }] }],
+    {
+      fs: {
+        ...diskFs,
+        rename: async (from, to) => {
+          if (isSlow) await slow.opened;
+          return diskFs.rename(from, to);
+        },
+      },
+    },
+  );
+  const first = await made(session.submit("a", {}));
+  const second = await made(session.submit("b", { whenBusy: "queue" }));
+  isSlow = true;
+  rest.open();
+  await endOf(first.taskId);
+  for (let turn = 0; turn < 20; turn++) {
+    await new Promise(setImmediate);
+    const late = listReader();
+    session.follow(late, {});
+    expect(late.events[0]?.data).toMatchObject({ type: "task_state", state: "idle", queued: 1 });
+    expect(session.view()).toMatchObject({ state: "idle", queued: 1 });
+    expect(session.queue()).toMatchObject([{ itemId: second.taskId }]);
+    expect(session.task(second.taskId)).toMatchObject({ state: "queued" });
+  }
+  slow.open();
+  await endOf(second.taskId);
+  const states = reader.events.flatMap(({ data }) =>
+    data.type === "task_state" ? [`${data.state} ${data.queued}`] : [],
+  );
+  expect(states.filter((state, at) => state === "idle 0" && at < states.length - 1 && at > 0)).toEqual([]);
+});
+
 test("D8: steering is delivered with the next Request of the same Task, under its id, and Trace-only", async () => {
   const rest = gate();
   const { session, endOf, model, reader } = await staged([
