@@ -10,14 +10,16 @@ export type BlockTag = "turn_aborted" | "turn_retried";
 
 const INTRO: Record<BlockTag, string> = {
   turn_aborted: "The last turn was interrupted before it was complete. Until then it had come to this:",
-  turn_retried: "The last try at this turn failed before it was complete. Until then it had come to this:",
+  turn_retried: "A try at this turn failed before it was complete. Until then it had come to this:",
 };
+const CAME_TO_NOTHING = "The last turn was interrupted before anything was said in it.";
 
 /**
  * The block for one Request that did not commit.
  * @param produced what the model said in it, in order
  * @param outputs by `tool_call_id`
- * @returns undefined when the Request had come to nothing worth telling.
+ * @returns undefined for a failed try that had come to nothing: the next one is as good as the first. Of an interrupt the
+ * model is told in any case.
  */
 export function carryOverBlock(
   tag: BlockTag,
@@ -34,5 +36,7 @@ export function carryOverBlock(
       if (output !== undefined) lines.push(`Output of ${name}: ${output.payload.output}`);
     }
   }
-  return lines.length === 0 ? undefined : [`[${tag}]`, INTRO[tag], ...lines, `[/${tag}]`].join("\n");
+  if (lines.length === 0 && tag === "turn_retried") return undefined;
+  const intro = lines.length === 0 ? CAME_TO_NOTHING : INTRO[tag];
+  return [`[${tag}]`, intro, ...lines, `[/${tag}]`].join("\n");
 }

@@ -181,7 +181,7 @@ export class Context {
     if (request === undefined) return;
     this.#request = undefined;
     const { produced, batch, later } = request;
-    if (produced.length > 0) this.#input.push({ kind: "block", tag, at, produced, batch, refusals: 0 });
+    this.#input.push({ kind: "block", tag, at, produced, batch, refusals: 0 });
     this.#input.push(...later);
   }
 }

@@ -77,10 +77,10 @@ const askedAbout = (reader: SseReader, callId: string) =>
 
 const STAGES: Stage[] = [
   {
-    name: "in thinking: the model is told nothing of it",
+    name: "in thinking: the model is told of the interrupt, and nothing of what it thought",
     scripts: [never(think("hm", "well"))],
     reach: (reader) => reader.untilPayload("partial_thinking", ({ thinking }) => thinking === "well"),
-    texts: ["Prompt."],
+    texts: ["Prompt.", /^\[turn_aborted\]\n[^\n]*before anything was said[^\n]*\n\[\/turn_aborted\]$/],
     outputs: [],
   },
   {
@@ -153,7 +153,7 @@ const STAGES: Stage[] = [
     name: "before the second Request's first byte: its input, the outputs, goes again",
     scripts: [calls(exec("first", "echo one")), never()],
     reach: (reader) => reader.until(() => payloads(reader.messages, "request_begin").length === 2),
-    texts: ["Prompt."],
+    texts: ["Prompt.", /before anything was said/],
     outputs: ["one\n"],
   },
   {

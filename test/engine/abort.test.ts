@@ -30,14 +30,29 @@ async function interrupted(first: Script, options: { until: (message: OmniMessag
   return { shown, sent: model.requests[1]?.messages ?? [], stream: task.stream };
 }
 
-test("before the first byte: the input goes again word for word, and no block", async () => {
-  const { shown, sent } = await interrupted(
-    { steps: [{ wait: never }] },
-    { until: (message) => isPayload(message, "request_begin") },
-  );
-  expect(shown).toEqual(["request_begin", "token_usage", "request_end aborted", "abort"]);
-  expect(texts(sent)).toEqual(["first", "second"]);
-});
+test.each([
+  ["before the first byte", [], "request_begin"],
+  ["in thinking", [{ think: "hm" }], "thinking"],
+] as const)(
+  "%s: the input goes again word for word, and the model is told that nothing was said",
+  async (_, steps, until) => {
+    const { shown, sent } = await interrupted(
+      { steps: [...steps, { wait: never }] },
+      { until: (message) => isPayload(message, until) },
+    );
+    expect(shown.filter((kind) => kind !== "thinking")).toEqual([
+      "request_begin",
+      "token_usage",
+      "request_end aborted",
+      "abort",
+    ]);
+    expect(texts(sent)).toEqual([
+      "first",
+      "[turn_aborted]\nThe last turn was interrupted before anything was said in it.\n[/turn_aborted]",
+      "second",
+    ]);
+  },
+);
 
 test("F3: an upstream that ignores the signal does not hold the Session", async () => {
   const { shown } = await interrupted(
