@@ -82,7 +82,8 @@ async function omnid(pace: FlushPace): Promise<Fanout> {
   const app = Fastify();
   const snapshot = () => ({ events: ['{"type":"task_state","state":"running"}'] });
   app.get("/", (request, reply) => {
-    channel.subscribe(openSse(request, reply), { snapshot });
+    const lastEventId = request.headers["last-event-id"] as string | undefined;
+    channel.subscribe(openSse(request, reply), { snapshot, ...(lastEventId === undefined ? {} : { lastEventId }) });
   });
   await app.ready();
   return { server: app.server, publish: (json) => channel.publish(json) };

@@ -37,10 +37,19 @@ interface Note {
 
 /** A reader that catches up gets pieces of this size: enough to be cheap, little enough to hold per reader. */
 const BATCH_BYTES = 65_536;
+/**
+ * So many messages, from a number that is a multiple of it, are joined once for all readers that catch up: after a lost
+ * connection of many, each has the same to read.
+ */
+const BLOCK = 256;
+/** Larger ones are joined for each reader, in pieces. */
+const MAX_BLOCK_BYTES = 131_072;
 
 export class EventRing {
   readonly #messages: SlidingWindow<Uint8Array>;
   readonly #notes = new SlidingWindow<Note>(0);
+  /** Joined blocks by their first number; the frames in the window are windows on them then. */
+  readonly #blocks = new Map<number, FramedBytes>();
   readonly #maxEvents: number;
   readonly #maxBytes: number;
   readonly #figures: ChannelFigures;
@@ -95,7 +104,7 @@ export class EventRing {
       } else {
         if (this.#messages.size <= 1) break;
         if (this.#messages.first >= served.seq) return false;
-        this.#bytes -= this.#messages.shift().length;
+        this.#evictMessage();
         this.#figures.evicted += 1;
       }
     }
@@ -115,7 +124,7 @@ export class EventRing {
       } else {
         if (this.#messages.size <= 1) return true;
         if (this.#messages.first >= served.seq) return false;
-        this.#bytes -= this.#messages.shift().length;
+        this.#evictMessage();
         this.#figures.evictedByBudget += 1;
       }
     }
@@ -135,11 +144,16 @@ export class EventRing {
   }
 
   /**
-   * The entries from `place` on, at most 64 KB of them (one at least), as one buffer.
+   * The entries from `place` on, at most 64 KB of them (one at least) or a block, as one buffer.
    * @param endsAt cuts the batch after the first note whose tag it accepts.
    * @returns undefined when nothing comes after `place`.
    */
   batchFrom(place: Place, endsAt?: (tag: string) => boolean): Batch | undefined {
+    const block = this.#blockAt(place);
+    if (block) {
+      const to = { seq: place.seq + BLOCK, note: place.note };
+      return { bytes: block, from: place, to, count: BLOCK, isLast: false };
+    }
     const frames: Uint8Array[] = [];
     let { seq, note } = place;
     let bytes = 0;
@@ -149,7 +163,7 @@ export class EventRing {
       const isNote = next !== undefined && next.after < seq;
       if (!isNote && seq >= this.#messages.end) break;
       const frame = isNote ? next.frame : this.#messages.at(seq);
-      if (frames.length > 0 && bytes + frame.length > BATCH_BYTES) break;
+      if (frames.length > 0 && (bytes + frame.length > BATCH_BYTES || this.#isBlock(seq))) break;
       frames.push(frame);
       bytes += frame.length;
       if (isNote) note += 1;
@@ -158,6 +172,38 @@ export class EventRing {
     }
     if (frames.length === 0) return undefined;
     return { bytes: framed(frames), from: place, to: { seq, note }, count: frames.length, isLast };
+  }
+
+  /** True where a whole block begins. */
+  #isBlock(seq: number): boolean {
+    return seq % BLOCK === 0 && seq + BLOCK <= this.#messages.end;
+  }
+
+  #blockAt({ seq, note }: Place): FramedBytes | undefined {
+    if (!this.#isBlock(seq)) return undefined;
+    // A note between its messages has to come at its place.
+    if (note < this.#notes.end && this.#notes.at(note).after < seq + BLOCK - 1) return undefined;
+    return this.#blocks.get(seq) ?? this.#joinBlock(seq);
+  }
+
+  #joinBlock(first: number): FramedBytes | undefined {
+    const frames = Array.from({ length: BLOCK }, (_, index) => this.#messages.at(first + index));
+    if (frames.reduce((sum, { length }) => sum + length, 0) > MAX_BLOCK_BYTES) return undefined;
+    const block = framed(frames);
+    const { plain } = block;
+    let at = 0;
+    // The bytes are held once.
+    for (const [index, { length }] of frames.entries()) {
+      this.#messages.replace(first + index, plain.subarray(at, at + length));
+      at += length;
+    }
+    this.#blocks.set(first, block);
+    return block;
+  }
+
+  #evictMessage(): void {
+    this.#blocks.delete(this.#messages.first);
+    this.#bytes -= this.#messages.shift().length;
   }
 
   #isOver(): boolean {

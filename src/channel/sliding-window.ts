@@ -39,6 +39,11 @@ export class SlidingWindow<T> {
     return this.#slots[index % this.#slots.length] as T;
   }
 
+  replace(index: number, item: T): void {
+    this.at(index);
+    this.#slots[index % this.#slots.length] = item;
+  }
+
   shift(): T {
     const item = this.at(this.#first);
     this.#slots[this.#first % this.#slots.length] = undefined;
