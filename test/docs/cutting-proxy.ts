@@ -7,6 +7,8 @@ import type { AtEnd } from "../support/server.js";
 
 export interface CuttingProxy {
   url: string;
+  /** From now on everything goes to another port, as to a server that was started again. */
+  leadTo(port: number): void;
   /** Streams that were asked for, the one that was cut included. */
   streams(): number;
   isCut(): boolean;
@@ -22,6 +24,7 @@ export async function startCuttingProxy(
   const sockets = new Set<Socket>();
   let streams = 0;
   let isCut = cutAt === undefined;
+  let port = target;
   let sessionId = "";
   const keep = (socket: Socket) => {
     sockets.add(socket);
@@ -29,7 +32,7 @@ export async function startCuttingProxy(
     return socket;
   };
   const server = createServer((client) => {
-    const upstream = keep(connect(target, "127.0.0.1"));
+    const upstream = keep(connect(port, "127.0.0.1"));
     let isStream = false;
     let carried = "";
     keep(client).on("data", (bytes) => {
@@ -60,6 +63,13 @@ export async function startCuttingProxy(
     server.close();
     await once(server, "close");
   });
-  const { port } = server.address() as AddressInfo;
-  return { url: `http://127.0.0.1:${port}`, streams: () => streams, isCut: () => isCut, sessionId: () => sessionId };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    leadTo: (other) => {
+      port = other;
+    },
+    streams: () => streams,
+    isCut: () => isCut,
+    sessionId: () => sessionId,
+  };
 }

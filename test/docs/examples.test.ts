@@ -25,6 +25,8 @@ interface Situation {
   cutAt?: RegExp;
   /** The server forgets at once, so that the gap is gone when the client is back. */
   forgets?: boolean;
+  /** The server is killed while the person thinks, and started again. */
+  isKilled?: boolean;
 }
 
 /** The answer that follows the approval: whenever a client connects, it sees this one as it is written. */
@@ -36,6 +38,7 @@ const SITUATIONS: Situation[] = [
   { name: "cut while it is told of an approval", prompt: "/run echo two", cutAt: IN_APPROVAL },
   { name: "cut for so long that the gap is gone", prompt: "/run echo three", cutAt: IN_ANSWER, forgets: true },
   { name: "a child's approval", prompt: "/subagent /run echo four" },
+  { name: "the server killed while the person thinks", prompt: "/run echo five", isKilled: true },
 ];
 
 /** Most of its time an example waits before it comes back. */
@@ -52,22 +55,22 @@ for (const [name, has] of Object.entries({ python3: python, curl, chromium: brow
 let folder: string;
 let servers: { remembers: Server; forgets: Server };
 let page: { url: string };
+/** Slow enough that there is a stream to cut. */
+const env = () => ({ OMNID_DEMO_DELAY_MS: "4", CORS_ORIGINS: page.url });
 
 beforeAll(async () => {
   folder = installed();
   page = await servePage();
-  // Slow enough that there is a stream to cut.
-  const env = { OMNID_DEMO_DELAY_MS: "4", CORS_ORIGINS: page.url };
   servers = {
-    remembers: await startOmnid({ env, atEnd: atFileEnd }),
-    forgets: await startOmnid({ env: { ...env, OMNID_REPLAY_EVENTS: "2" }, atEnd: atFileEnd }),
+    remembers: await startOmnid({ env: env(), atEnd: atFileEnd }),
+    forgets: await startOmnid({ env: { ...env(), OMNID_REPLAY_EVENTS: "2" }, atEnd: atFileEnd }),
   };
 }, 60_000);
 
 describe.each(SITUATIONS)("$name:", (situation) => {
   const printed = async (command: string, file: string, atEnd: AtEnd) => {
-    const proxy = await proxyFor(situation, atEnd);
-    const { stdout, stderr, code } = await run(command, [join(folder, file), situation.prompt], proxy.url);
+    const { proxy, think } = await stage(situation, atEnd);
+    const { stdout, stderr, code } = await run(command, [join(folder, file), situation.prompt], proxy.url, think);
     expect(code, stderr).toBe(0);
     return { stdout, stderr, proxy };
   };
@@ -92,15 +95,15 @@ describe.each(SITUATIONS)("$name:", (situation) => {
         .map((line) => JSON.parse(line)),
     ).toEqual(history);
     await recorded(situation, proxy);
-    if (situation.forgets) return;
+    if (situation.forgets || situation.isKilled) return;
     const said = history.flatMap(({ payload }) => ("role" in payload && payload.role === "assistant" ? [payload] : []));
     const shown = stderr.replaceAll(/\nAllow \S+\? \[y\/N\] /g, "").replaceAll(/curl: \(\d+\) .*\n/g, "");
     expect(shown).toBe(said.map((payload) => ("text" in payload ? payload.text : "")).join(""));
   });
 
   test("browser.html shows what was recorded", { ...WAITS, skip: !browser }, async (context) => {
-    const proxy = await proxyFor(situation, context.onTestFinished);
-    const shown = await inBrowser(`${page.url}/?server=${encodeURIComponent(proxy.url)}`, situation.prompt);
+    const { proxy, think } = await stage(situation, context.onTestFinished);
+    const shown = await inBrowser(`${page.url}/?server=${encodeURIComponent(proxy.url)}`, situation.prompt, think);
     expect(shown).toEqual((await recorded(situation, proxy)).map(lineOf));
   });
 });
@@ -129,11 +132,26 @@ async function servePage(): Promise<{ url: string }> {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-const proxyFor = ({ cutAt, forgets }: Situation, atEnd: AtEnd) =>
-  startCuttingProxy((forgets ? servers.forgets : servers.remembers).port, cutAt, atEnd);
+/** The network and the server of a situation; `think` is what happens before the first question is answered. */
+async function stage({ cutAt, forgets, isKilled }: Situation, atEnd: AtEnd) {
+  if (!isKilled) {
+    const { port } = forgets ? servers.forgets : servers.remembers;
+    return { proxy: await startCuttingProxy(port, cutAt, atEnd), think: async () => {} };
+  }
+  const server = await startOmnid({ env: env(), atEnd });
+  const proxy = await startCuttingProxy(server.port, cutAt, atEnd);
+  let isDone = false;
+  const think = async () => {
+    if (isDone) return;
+    isDone = true;
+    await server.stop("SIGKILL");
+    proxy.leadTo((await server.restart()).port);
+  };
+  return { proxy, think };
+}
 
 /** Runs an example, and says yes to each question. */
-function run(command: string, args: string[], url: string) {
+function run(command: string, args: string[], url: string, think: () => Promise<void>) {
   const child = spawn(command, args, { env: { PATH: process.env.PATH, HOME: process.env.HOME, OMNID_URL: url } });
   const output = { stdout: "", stderr: "" };
   let answered = 0;
@@ -142,7 +160,9 @@ function run(command: string, args: string[], url: string) {
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     output.stderr += text;
-    for (; answered < output.stderr.split("[y/N] ").length - 1; answered++) child.stdin.write("y\n");
+    for (; answered < output.stderr.split("[y/N] ").length - 1; answered++) {
+      void think().then(() => child.stdin.write("y\n"));
+    }
   });
   child.stdin.on("error", () => {});
   return new Promise<typeof output & { code: number | null }>((resolve, reject) => {
@@ -150,7 +170,7 @@ function run(command: string, args: string[], url: string) {
   });
 }
 
-async function inBrowser(url: string, prompt: string): Promise<string[]> {
+async function inBrowser(url: string, prompt: string, think: () => Promise<void>): Promise<string[]> {
   const opened = await chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-gpu"] });
   try {
     const tab = await opened.newPage();
@@ -165,6 +185,7 @@ async function inBrowser(url: string, prompt: string): Promise<string[]> {
       const next = allow.first().or(isOver);
       await next.first().waitFor();
       if ((await allow.count()) === 0) break;
+      await think();
       await allow.first().click();
       await tab.locator("#questions > *").first().waitFor({ state: "detached" });
     }
