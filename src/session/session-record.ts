@@ -90,11 +90,11 @@ export function createRecordStore({ traces, fs = diskFs, fsync, log }: RecordSto
       const { sessionId } = record;
       let writer = writers.get(sessionId);
       if (writer === undefined) {
-        writer = new LatestWriter((text) => replaceFile(fs, pathOf(sessionId), text, fsync));
+        writer = new LatestWriter((newest) => replaceFile(fs, pathOf(sessionId), textOf(newest), fsync));
         writers.set(sessionId, writer);
       }
       try {
-        await onDisk("write_failed", "the session record could not be written", () => writer.write(textOf(record)));
+        await onDisk("write_failed", "the session record could not be written", () => writer.write(record));
       } finally {
         if (writer.isIdle && writers.get(sessionId) === writer) writers.delete(sessionId);
       }
@@ -179,13 +179,16 @@ const textOf = (record: SessionRecord): string => `${toLine(record)}\n`;
 const isThinkingLevel = (level: string): level is ThinkingLevel =>
   (THINKING_LEVELS as readonly string[]).includes(level);
 
-/** Writes whole texts one after the other; of those that wait only the newest is written, and answers for all of them. */
+/**
+ * Writes records one after the other; of those that wait only the newest is written, and answers for all of them. One
+ * that a newer one overtakes is never put into text: with a long queue in it that takes its time.
+ */
 class LatestWriter {
-  readonly #put: (text: string) => Promise<void>;
+  readonly #put: (record: SessionRecord) => Promise<void>;
   #running: Promise<void> | undefined;
-  #next: { text: string; done: Promise<void> } | undefined;
+  #next: { record: SessionRecord; done: Promise<void> } | undefined;
 
-  constructor(put: (text: string) => Promise<void>) {
+  constructor(put: (record: SessionRecord) => Promise<void>) {
     this.#put = put;
   }
 
@@ -193,25 +196,25 @@ class LatestWriter {
     return this.#running === undefined && this.#next === undefined;
   }
 
-  write(text: string): Promise<void> {
+  write(record: SessionRecord): Promise<void> {
     if (this.#next !== undefined) {
-      this.#next.text = text;
+      this.#next.record = record;
       return this.#next.done;
     }
-    if (this.#running === undefined) return this.#start(text);
-    const next = { text, done: Promise.resolve() };
+    if (this.#running === undefined) return this.#start(record);
+    const next = { record, done: Promise.resolve() };
     next.done = this.#running
       .catch(() => {}) // Reported to whoever wrote that one.
       .then(() => {
         this.#next = undefined;
-        return this.#start(next.text);
+        return this.#start(next.record);
       });
     this.#next = next;
     return next.done;
   }
 
-  #start(text: string): Promise<void> {
-    const running = this.#put(text).finally(() => {
+  #start(record: SessionRecord): Promise<void> {
+    const running = this.#put(record).finally(() => {
       if (this.#running === running) this.#running = undefined;
     });
     this.#running = running;

@@ -36,12 +36,14 @@ export class TaskIntake {
     const { session } = this.#deps;
     const taken = checkInput(input, session);
     if (!taken.ok) return taken;
-    if (!this.#ledger.hasRoomFor(input)) return tooMany();
+    const giveBack = this.#ledger.reserve(input);
+    if (giveBack === undefined) return tooMany();
     const steerId = `steer-${session.newId()}`;
     // The Task does not end past what it is accepting.
     const letGo = task.accept();
     try {
       await options.beforeRecorded?.({ taskId: task.taskId, queued: 0, steerId });
+      giveBack();
       this.#ledger.add({
         itemId: steerId,
         kind: "steer",
@@ -54,6 +56,7 @@ export class TaskIntake {
       this.#ledger.remove(steerId);
       return refuse("storage_failed", `the message could not be recorded: ${reasonOf(error)}`);
     } finally {
+      giveBack();
       letGo();
     }
     if (this.#deps.isRemoved()) return removed();
@@ -69,19 +72,22 @@ export class TaskIntake {
     const { session, record } = this.#deps;
     const client = await checkPrompt(input, record().workspace, session);
     if (!client.ok) return client;
-    if (!this.#ledger.hasRoomFor(input)) return tooMany();
+    const giveBack = this.#ledger.reserve(input);
+    if (giveBack === undefined) return tooMany();
     const taskId = `task-${session.newId()}`;
     const { thinkingLevel } = options;
     this.#held.add(taskId);
     try {
       await options.beforeRecorded?.({ taskId, queued: this.#ledger.queued + 1 });
       const item: Waiting = { itemId: taskId, kind: "task", input, createdAt: this.#deps.session.clock.iso() };
+      giveBack();
       this.#ledger.add(thinkingLevel === undefined ? item : { ...item, thinkingLevel }, where);
       await this.#deps.save();
     } catch (error) {
       this.#ledger.remove(taskId);
       return refuse("storage_failed", `the Task could not be recorded: ${reasonOf(error)}`);
     } finally {
+      giveBack();
       this.#held.delete(taskId);
     }
     if (this.#deps.isRemoved()) return removed();
@@ -97,19 +103,26 @@ export class TaskIntake {
     if (item === undefined) return refuse("not_pending", `nothing waits under ${itemId}`);
     const failure = await this.#saved();
     if (failure !== undefined) {
-      this.#ledger.unrecall(item);
+      this.#unrecall([item]);
       return failure;
     }
     this.#announceRecalled([item]);
     return ok(viewOf(item));
   }
 
-  /** Takes back everything. @returns why that is not on record, if so. */
+  /** Takes back everything, or nothing. @returns why that is not on record, if so: then all of it waits as before. */
   async clear(): Promise<StorageRefusal | undefined> {
     const items = this.#ledger.clear(this.#deps.session.clock.iso());
     const failure = items.length === 0 ? undefined : await this.#saved();
-    this.#announceRecalled(items);
+    if (failure === undefined) this.#announceRecalled(items);
+    else this.#unrecall(items);
     return failure;
+  }
+
+  /** They wait as before; meanwhile the Session may have become free. */
+  #unrecall(items: readonly Waiting[]): void {
+    for (const item of [...items].reverse()) this.#ledger.unrecall(item);
+    this.#onAccepted();
   }
 
   /** Tells of Tasks that end without having run. */

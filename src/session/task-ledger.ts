@@ -10,9 +10,9 @@ import type { Input, QueueItem, TaskView } from "./types.js";
 /** Ended Tasks that are remembered: in memory, and across restarts. */
 const KEPT = 1000;
 const KEPT_ON_RECORD = 128;
-/** What may wait at once: items, and characters of their JSON. */
+/** What may wait at once: items, and bytes of the JSON that they are on record; one alone may be larger. */
 const MAX_ITEMS = 256;
-const MAX_QUEUE_CHARS = 32 * 1024 * 1024;
+const MAX_QUEUE_BYTES = 8 * 1024 * 1024;
 
 const inputSchema = z.union([
   z.string(),
@@ -85,6 +85,8 @@ export class TaskLedger {
   /** The item of `#running` while its Prompt is not recorded: for readers it still waits. */
   #starting: Waiting | undefined;
   readonly #ended = new Map<string, Ended>();
+  /** What is being accepted. */
+  readonly #reserved = new Set<Measured>();
 
   constructor(saved: LedgerFields) {
     this.#running = saved.running;
@@ -121,11 +123,17 @@ export class TaskLedger {
       .sort((a, b) => (a.createdAt < b.createdAt ? -1 : a.createdAt > b.createdAt ? 1 : 0));
   }
 
-  /** True when one more item of this input fits what may wait at once. */
-  hasRoomFor(input: Input): boolean {
-    if (this.#waiting.length === 0) return true;
-    const chars = this.#waiting.reduce((sum, item) => sum + sizeOf(item.input), sizeOf(input));
-    return this.#waiting.length < MAX_ITEMS && chars <= MAX_QUEUE_CHARS;
+  /**
+   * Keeps room for one more item of this input while it is being accepted.
+   * @returns what gives it back, or undefined when it does not fit what may wait at once.
+   */
+  reserve(input: Input): (() => void) | undefined {
+    const place = { input };
+    const taken: readonly Measured[] = [...this.#waiting, ...this.#reserved];
+    const bytes = taken.reduce((sum, each) => sum + sizeOf(each), sizeOf(place));
+    if (taken.length > 0 && (taken.length >= MAX_ITEMS || bytes > MAX_QUEUE_BYTES)) return undefined;
+    this.#reserved.add(place);
+    return () => void this.#reserved.delete(place);
   }
 
   view(taskId: string): TaskView | undefined {
@@ -249,11 +257,17 @@ export function viewOf({ itemId, kind, input, createdAt }: Waiting): QueueItem {
   return { itemId, kind, input, createdAt };
 }
 
-const sizeOf = (input: Input): number =>
-  typeof input === "string"
-    ? input.length
-    : input.reduce(
-        (sum, part) =>
-          sum + (part.type === "text" ? part.text : part.type === "file" ? part.dataUrl : part.imageUrl).length,
-        0,
-      );
+interface Measured {
+  readonly input: Input;
+}
+
+const sizes = new WeakMap<Measured, number>();
+
+/** Bytes of the JSON, measured once. */
+function sizeOf(item: Measured): number {
+  const known = sizes.get(item);
+  if (known !== undefined) return known;
+  const size = Buffer.byteLength(JSON.stringify(item.input));
+  sizes.set(item, size);
+  return size;
+}

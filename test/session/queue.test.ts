@@ -273,7 +273,11 @@ test("what waits has a bound, by number and by size", async () => {
   expect(await codeOf(session.submit(file(20_000_000), { whenBusy: "queue" }))).toBe("too_many_queued");
   expect(await codeOf(session.steer(file(20_000_000)))).toBe("too_many_queued");
   for (const item of session.queue()) await made(session.recall(item.itemId));
-  const many = await Promise.all(Array.from({ length: 300 }, (_, n) => session.submit(`${n}`, { whenBusy: "queue" })));
+  // Also where each waits for a disk before it is listed.
+  const beforeRecorded = () => new Promise<void>(setImmediate);
+  const many = await Promise.all(
+    Array.from({ length: 300 }, (_, n) => session.submit(`${n}`, { whenBusy: "queue", beforeRecorded })),
+  );
   expect(many.filter(({ ok }) => ok).length).toBe(256);
   await made(session.abort({ clearQueue: true }));
   await session.settled();
@@ -317,6 +321,35 @@ test("a full disk: what cannot be recorded is refused and not done, and what wai
   clock.advance(6_000);
   await endOf(waiting.taskId);
   expect(session.task(waiting.taskId)?.status).toBe("completed");
+});
+
+test("an abort that cannot record the cleared queue clears nothing: what waited runs, once", async () => {
+  let full = false;
+  const fs = {
+    ...diskFs,
+    create: async (...args: Parameters<typeof diskFs.create>) => {
+      if (full) throw Object.assign(new Error("ENOSPC"), { code: "ENOSPC" });
+      return diskFs.create(...args);
+    },
+  };
+  const clock = manualClock();
+  const rest = gate();
+  const { session, endOf, model } = await staged(
+    [{ steps: [{ wait: rest.opened }] }, { steps: [{ say: "b" }] }, { steps: [{ say: "c" }] }],
+    { fs, clock },
+  );
+  const first = await made(session.submit("a", {}));
+  const waiting = [];
+  for (const text of ["b", "c"]) waiting.push((await made(session.submit(text, { whenBusy: "queue" }))).taskId);
+  full = true;
+  expect(await codeOf(session.abort({ clearQueue: true }))).toBe("storage_failed");
+  expect(session.queue().map(({ itemId }) => itemId)).toEqual(waiting);
+  await endOf(first.taskId);
+  full = false;
+  clock.advance(6_000);
+  for (const taskId of waiting) await endOf(taskId);
+  expect(waiting.map((taskId) => session.task(taskId)?.status)).toEqual(["completed", "completed"]);
+  expect(model.requests.length).toBe(3);
 });
 
 test("D12: what a Session is given while it is being deleted is refused as not found, and nothing of it starts", async () => {
