@@ -4,6 +4,7 @@
 import type { z } from "zod";
 import type * as contracts from "../http/contracts.js";
 import type { forkBody } from "../http/contracts-fork.js";
+import type { inputSchema } from "../http/contracts-prompt.js";
 import type { abortBody, queueItemSchema, steeredSchema } from "../http/contracts-queue.js";
 import type * as events from "../http/contracts-stream.js";
 import type { ErrorCode, Problem } from "../http/errors.js";
@@ -25,7 +26,7 @@ export type ModelList = z.infer<typeof contracts.modelListSchema>;
 export type Model = ModelList["models"][number];
 
 /** What a user says: a text that is not blank, or a list of parts. */
-export type Prompt = z.infer<typeof contracts.inputSchema>;
+export type Prompt = z.infer<typeof inputSchema>;
 export type SubmitTask = z.infer<typeof contracts.submitBody>;
 export type TaskAccepted = z.infer<typeof contracts.acceptedSchema>;
 export type Task = z.infer<typeof contracts.taskSchema>;

@@ -3,6 +3,7 @@
 // is not `completed` leaves its input waiting, and a block that tells what it had come to. What a compaction says between
 // its begin and its end is not the model's context; it makes the next one.
 
+import { append } from "../append.js";
 import { toolCallOutput, userText } from "../protocol/builders.js";
 import { isCompleteModelMessage, isPayload, isSessionMeta } from "../protocol/guards.js";
 import type { CompleteMessage, OmniMessage } from "../protocol/message.js";
@@ -19,6 +20,7 @@ type Output = OmniMessage<ToolCallOutputPayload>;
 /** The calls of one answer and what came back, in arrival order. */
 interface Batch {
   calls: OmniMessage<ToolCallPayload>[];
+  ids: Set<string>;
   outputs: Map<string, Output>;
 }
 
@@ -125,7 +127,7 @@ export class Context {
     if (isPayload(record, "tool_call_output")) {
       const id = record.payload.tool_call_id;
       const batch = this.#batch;
-      if (batch?.calls.some((call) => call.payload.tool_call_id === id) === true) batch.outputs.set(id, record);
+      if (batch?.ids.has(id) === true) batch.outputs.set(id, record);
       return;
     }
     if (record.payload.role === "user") {
@@ -136,12 +138,14 @@ export class Context {
     // An assistant message outside a Request is the engine's own notice: not the model's words.
     if (this.#request === undefined) return;
     this.#request.produced.push(record);
-    if (isPayload(record, "tool_call")) this.#request.batch.calls.push(record);
+    if (!isPayload(record, "tool_call")) return;
+    this.#request.batch.calls.push(record);
+    this.#request.batch.ids.add(record.payload.tool_call_id);
   }
 
   #begin(at: string): void {
     this.#close("turn_retried", at);
-    const batch: Batch = { calls: [], outputs: new Map() };
+    const batch: Batch = { calls: [], ids: new Set(), outputs: new Map() };
     this.#request = { produced: [], batch, later: [] };
     this.#batch = batch;
   }
@@ -163,7 +167,8 @@ export class Context {
       leastTokens: turns === 0 ? this.#lastTotal : leastTokens,
       isCompacted,
     };
-    this.#committed.push(...resolveAll(this.#input), ...request.produced);
+    append(this.#committed, resolveAll(this.#input));
+    append(this.#committed, request.produced);
     this.#input = request.later;
     if (request.batch.calls.length > 0) this.#input.unshift({ kind: "outputs", batch: request.batch, refusals: 0 });
   }
@@ -182,7 +187,7 @@ export class Context {
     this.#request = undefined;
     const { produced, batch, later } = request;
     this.#input.push({ kind: "block", tag, at, produced, batch, refusals: 0 });
-    this.#input.push(...later);
+    append(this.#input, later);
   }
 }
 

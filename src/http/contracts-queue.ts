@@ -1,7 +1,8 @@
 // Bodies and answers of what reaches a Session while it works.
 
 import { z } from "zod";
-import { at, EXAMPLE_AT, inputSchema } from "./contracts.js";
+import { at, EXAMPLE_AT } from "./contracts.js";
+import { inputSchema } from "./contracts-prompt.js";
 
 const id = z.string();
 

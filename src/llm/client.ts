@@ -34,6 +34,8 @@ const LATE_USAGE_MS = 5000;
 const MAX_ANSWER_CHARS = 32 * 1024 * 1024;
 /** The same as it comes, in characters of its events: what frames a fragment is often longer than the fragment. */
 const MAX_ANSWER_DATA = 4 * MAX_ANSWER_CHARS;
+/** The most segments of an answer: each text, each thought and each call is one. */
+const MAX_ANSWER_SEGMENTS = 10_000;
 
 /** The longest word for how an answer ended; the known ones have some twenty characters. */
 const MAX_FINISH_REASON = 100;
@@ -117,6 +119,8 @@ async function* decode(
       const due = writer.take();
       if (due.length > 0) yield due;
       if (decoder.done) return undefined;
+      if (writer.count > MAX_ANSWER_SEGMENTS)
+        return failure("malformed", `the answer has more than ${MAX_ANSWER_SEGMENTS} segments`);
       if (writer.chars > MAX_ANSWER_CHARS) return tooLong(MAX_ANSWER_CHARS, "");
       if (data > MAX_ANSWER_DATA) return tooLong(MAX_ANSWER_DATA, " of events");
       grace.look(decoder);

@@ -88,6 +88,7 @@ export class SegmentWriter {
   #segments: Segment[] = [];
   #due: OmniMessage[] = [];
   #chars = 0;
+  #count = 0;
 
   /** @param now gives timestamps, ISO 8601 UTC with milliseconds. */
   constructor(now: () => string) {
@@ -123,6 +124,11 @@ export class SegmentWriter {
     return this.#segments.reduce((count, segment) => count + (segment.ended ? 0 : 1), 0);
   }
 
+  /** How many segments were opened so far. */
+  get count(): number {
+    return this.#count;
+  }
+
   /** The characters of all segments so far, also of those that wait. */
   get chars(): number {
     return this.#chars;
@@ -141,6 +147,7 @@ export class SegmentWriter {
       this.#pump();
     });
     this.#segments.push(segment);
+    this.#count += 1;
     return segment;
   }
 

@@ -1,6 +1,7 @@
 // What an earlier process left of a Session, put in order on record: what was promised is whole, what did not only wait
 // for a person is closed.
 
+import { append } from "../append.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { acceptedMessages } from "./input.js";
 import type { Running } from "./task-ledger.js";
@@ -40,10 +41,10 @@ async function completeTorn({ session, ledger }: Deps): Promise<void> {
   const rest: OmniMessage[] = [];
   if (running?.item !== undefined) {
     const prompt = acceptedMessages(running.item.input, running.startedAt);
-    rest.push(...prompt.slice(journal.records - running.ordinal));
+    append(rest, prompt.slice(journal.records - running.ordinal));
   }
   for (const { input, itemId } of ledger.dropDelivered(journal.steering)) {
-    rest.push(...acceptedMessages(input, clock.iso(), itemId).slice(journal.steering.get(itemId)));
+    append(rest, acceptedMessages(input, clock.iso(), itemId).slice(journal.steering.get(itemId)));
   }
   if (rest.length > 0) await journal.record(rest);
 }

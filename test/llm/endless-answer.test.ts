@@ -21,6 +21,11 @@ const LONG = "x".repeat(32 * 1024);
 
 test.each([
   ["text", sse(delta({ content: LONG })), /longer than 33554432 characters$/],
+  [
+    "segments",
+    sse(delta({ reasoning_content: "hm" })) + sse(delta({ content: "so" })),
+    /has more than 10000 segments$/,
+  ],
   ["what nobody reads", sse(delta({ pad: LONG })), /longer than 134217728 characters of events$/],
 ])(
   "%s without end ends the answer as malformed, and its socket is closed",

@@ -193,7 +193,7 @@ export class AnthropicBlocks {
   #close(block: Of<"text" | "thinking" | "redacted">, own: Fidelity): void {
     const { segment, before, kind } = block;
     const isEmpty = segment.content === "" && (kind === "text" || Object.keys(own).length === 0);
-    if (isEmpty) this.#waiting.unshift(...before);
+    if (isEmpty) this.#waiting = [...before, ...this.#waiting];
     else {
       const fidelity = before.length > 0 ? { blocks_before: before, ...own } : own;
       // Unsigned reasoning still says whose it is.

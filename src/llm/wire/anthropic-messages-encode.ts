@@ -2,6 +2,7 @@
 // first, roles that take turns, results at once behind their calls and in front of everything else, no empty block.
 // The same context gives the same bytes, cache marks aside: those are put on anew each time and are never stored.
 
+import { append } from "../../append.js";
 import type { LLMRequest } from "../../engine/ports.js";
 import type { ToolDefinition } from "../../protocol/payloads.js";
 import type { ModelSpec } from "../model-spec.js";
@@ -147,7 +148,7 @@ function merge(messages: readonly Message[]): Message[] {
   for (const { role, content } of messages) {
     const last = merged.at(-1);
     if (content.length === 0) continue;
-    if (last?.role === role) last.content.push(...content);
+    if (last?.role === role) append(last.content, content);
     else merged.push({ role, content: [...content] });
   }
   return merged;

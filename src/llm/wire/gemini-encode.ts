@@ -4,6 +4,7 @@
 // Contents take turns, the user first and last. Every content with calls is followed by one with a response for each of
 // them, in call order, before anything else. What the model signed goes back in the part it came in, to this model only.
 
+import { append } from "../../append.js";
 import type { LLMRequest } from "../../engine/ports.js";
 import type {
   InlineDataPayload,
@@ -115,7 +116,7 @@ class GeminiContents {
   #push(role: Content["role"], parts: readonly JsonRecord[]): void {
     if (parts.length === 0) return;
     const last = this.#contents.at(-1);
-    if (last?.role === role) last.parts.push(...parts);
+    if (last?.role === role) append(last.parts, parts);
     else this.#contents.push({ role, parts: [...parts] });
   }
 

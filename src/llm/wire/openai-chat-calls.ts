@@ -34,6 +34,8 @@ interface Fragment {
 export class ChatCalls {
   readonly #context: DecoderContext;
   readonly #calls: Call[] = [];
+  /** Those that are not ended. */
+  readonly #open = new Set<Call>();
   readonly #byIndex = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
   #problem: string | undefined;
@@ -56,17 +58,17 @@ export class ChatCalls {
     entries.forEach((entry, position) => {
       const fragment = readFragment(entry, position > 0);
       if (fragment === undefined) return;
-      const call = this.#find(fragment) ?? this.#open(fragment, beforeOpen);
+      const call = this.#find(fragment) ?? this.#begin(fragment, beforeOpen);
       this.#apply(call, fragment);
     });
   }
 
   /** Ends the calls whose arguments are whole; called when a later segment begins. */
   closeWhole(): void {
-    for (const call of this.#calls) {
+    for (const call of this.#open) {
       const { length } = call.segment.content;
       // Looked at again only when there is more of it: else every later segment would read all of it once more.
-      if (call.segment.ended || call.name === "" || length === call.looked) continue;
+      if (call.name === "" || length === call.looked) continue;
       call.looked = length;
       if (isObjectText(call.segment.content)) this.#close(call);
     }
@@ -79,7 +81,7 @@ export class ChatCalls {
 
   /** Ends all calls of an answer that failed. */
   closeAll(stop: StopReason): void {
-    for (const call of this.#calls) if (!call.segment.ended) this.#close(call, stop);
+    for (const call of this.#open) this.#close(call, stop);
   }
 
   /**
@@ -88,8 +90,7 @@ export class ChatCalls {
    *   one can have been cut before its first argument.
    */
   finish(cut: boolean): void {
-    for (const call of this.#calls) {
-      if (call.segment.ended) continue;
+    for (const call of this.#open) {
       const { content } = call.segment;
       const whole = isObjectText(content) || (isBlank(content) && call !== this.#calls.at(-1));
       // Called without a name it is still a call: its output tells the model so. With nothing at all it is noise.
@@ -121,11 +122,12 @@ export class ChatCalls {
     return last !== undefined && last.id === "" && !isObjectText(last.segment.content) ? last : undefined;
   }
 
-  #open(fragment: Fragment, beforeOpen: () => void): Call {
+  #begin(fragment: Fragment, beforeOpen: () => void): Call {
     beforeOpen();
     const segment = this.#context.writer.openToolCall();
     const call: Call = { segment, index: fragment.index, id: "", name: "", extra: undefined, looked: 0 };
     this.#calls.push(call);
+    this.#open.add(call);
     if (fragment.index !== undefined) this.#byIndex.set(fragment.index, call);
     return call;
   }
@@ -167,6 +169,7 @@ export class ChatCalls {
 
   #close(call: Call, stop?: StopReason): void {
     this.#identify(call);
+    this.#open.delete(call);
     call.segment.end(stop);
   }
 }

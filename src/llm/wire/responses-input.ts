@@ -2,6 +2,7 @@
 // has; reasoning stands only where what it led to still follows.
 
 import { createHash } from "node:crypto";
+import { append } from "../../append.js";
 import type { OmniMessage } from "../../protocol/message.js";
 import type { CompletePayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
 import type { ModelSpec } from "../model-spec.js";
@@ -43,7 +44,7 @@ class InputWriter {
 
   #turn(turn: Turn): void {
     const callIds = turn.assistant.filter(isCall).map((call) => this.#callId(call));
-    this.#items.push(...this.#assistant(turn.assistant, callIds));
+    append(this.#items, this.#assistant(turn.assistant, callIds));
     turn.outputs.forEach((output, n) => {
       this.#items.push({ type: "function_call_output", call_id: callIds[n], output: this.#output(output) });
     });

@@ -1,6 +1,7 @@
 // One output item each: a message, reasoning, a call. An item takes its place among the segments when it is announced
 // and leaves nothing there if it stays empty.
 
+import { append } from "../../append.js";
 import type { Fidelity } from "../../protocol/payloads.js";
 import type { ContentSegment, ToolCallSegment } from "../../protocol/segment.js";
 import { asList, asRecord, asText, isBlank, isObjectText, type JsonRecord } from "./json.js";
@@ -65,7 +66,7 @@ export class MessageItem {
   }
 
   #mark(): void {
-    this.#before.push(...this.#takeBefore());
+    append(this.#before, this.#takeBefore());
     const fidelity = marked(this.#phase === "" ? {} : { phase: this.#phase }, this.#before, this.#context.from);
     if (fidelity !== undefined) this.#segment.setFidelity(fidelity);
   }

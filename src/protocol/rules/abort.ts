@@ -1,6 +1,7 @@
 // Interrupt: abort is a Task's last message. Before it everything is closed, in this order: model segments, undecided
 // calls (denied by `abort`), outputs, then token_usage and request_end(aborted) where a Request is open.
 
+import { append } from "../../append.js";
 import { isPartial, isPayload, isSessionMeta } from "../guards.js";
 import type { OmniMessage } from "../message.js";
 import { isUserInput } from "./facts.js";
@@ -34,7 +35,7 @@ export function abortIsLast(mode: Mode): Rule {
     push(message, look) {
       const { facts, report, place } = look;
       if (isPayload(message, "abort")) {
-        held.push(...missing(look, "abort"));
+        append(held, missing(look, "abort"));
         // A crash between token_usage and request_end leaves recovery to put the end before denials and outputs.
         if (isOfRecovery(message.payload.reason)) held = held.filter((fault) => fault.place === place);
         flush(look);
@@ -55,7 +56,7 @@ export function abortIsLast(mode: Mode): Rule {
       if (isPayload(message, "approval_decision") && message.payload.decided_by === "abort" && facts.modelSegmentOpen) {
         report("a call is denied by abort while a model segment is open", { toolCallId: message.payload.tool_call_id });
       } else if (isPayload(message, "request_end") && message.payload.status === "aborted") {
-        held.push(...missing(look, "request_end(aborted)"));
+        append(held, missing(look, "request_end(aborted)"));
         owed = { place, what: "request_end(aborted)" };
       } else if (isPayload(message, "compaction_end") && message.payload.status === "aborted") {
         owed = { place, what: "compaction_end(aborted)" };
