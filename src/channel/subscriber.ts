@@ -106,12 +106,12 @@ export class Subscriber implements Subscription {
   #pump(shared?: SharedBatches): void {
     const { ring } = this.#feed;
     while (this.#phase === "open" && this.#waitingSince === undefined) {
+      // How things stood in mid-replay is nothing to a reader whose snapshot is still to come.
+      if (this.#isSnapshotDue) this.#place = { seq: this.#place.seq, note: ring.end.note };
       if (ring.hasPassed(this.#place)) {
         this.#resync("slow_reader");
         continue;
       }
-      // How things stood in mid-replay is nothing to a reader whose snapshot is still to come.
-      if (this.#isSnapshotDue) this.#place = { seq: this.#place.seq, note: ring.end.note };
       const batch = this.#nextBatch(shared);
       if (batch) {
         this.#writeBatch(batch);
