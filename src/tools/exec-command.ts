@@ -58,6 +58,8 @@ export function execCommandTool({ workspace, environment, scratch }: ExecCommand
         timedOut = true;
         command.terminate();
       });
+      // What comes after its end has a limit of its own, and says nothing of how long the command took.
+      void command.ended.then(cancelTimeout);
       signal.addEventListener("abort", onAbort, { once: true });
       if (signal.aborted) onAbort();
       try {

@@ -16,8 +16,10 @@ export const TERM_GRACE_MS = 2_000;
 /** From SIGKILL to giving up on a process that the kernel cannot end (a dead network disk). */
 const KILL_GRACE_MS = 1_000;
 // Once the command is over and its group killed, what it wrote is in the pipe already. An escaped process may hold the
-// pipe open, or go on writing, for ever: so the rest is what comes without such a pause, and no more than this.
+// pipe open, or go on writing, for ever: so the rest is what comes without such a pause, and no more than this. What is
+// measured is how long we waited for it: a reader that takes its time loses nothing of what is in the pipe.
 const REST_SILENCE_MS = 200;
+const REST_WAIT_MS = 1_000;
 const REST_BYTES = 1_048_576;
 
 /**
@@ -76,6 +78,7 @@ export class ProcessGroup {
   #finish!: (end: CommandEnd) => void;
   #over = false;
   #killed = false;
+  #restWaitMs = REST_WAIT_MS;
   #cancelEscalation: (() => void) | undefined;
   #wake: (() => void) | undefined;
 
@@ -115,9 +118,14 @@ export class ProcessGroup {
     }
   }
 
-  /** Asks the group to end; after 2 s it is killed. */
+  /** Asks the group to end; after 2 s it is killed. When the command is over already, so is its output. */
   terminate(): void {
-    if (this.#over || this.#cancelEscalation !== undefined) return;
+    if (this.#over) {
+      this.#restWaitMs = 0;
+      this.#wake?.();
+      return;
+    }
+    if (this.#cancelEscalation !== undefined) return;
     this.#signalGroup("SIGTERM");
     // A stopped process takes no SIGTERM before it goes on.
     this.#signalGroup("SIGCONT");
@@ -147,16 +155,20 @@ export class ProcessGroup {
     }
   }
 
-  /** Waits for the reader. False when the command is over and its output has been silent for long enough. */
+  /** Waits for the reader. False when the command is over and its output silent, or waited for, long enough. */
   #life(): Promise<boolean> {
+    if (this.#over && this.#restWaitMs <= 0) return Promise.resolve(false);
     return new Promise((resolve) => {
+      const wasOver = this.#over;
+      const since = this.#clock.monotonic();
       let cancel: (() => void) | undefined;
       const settle = (alive: boolean) => {
         this.#wake = undefined;
         cancel?.();
+        if (wasOver) this.#restWaitMs -= this.#clock.monotonic() - since;
         resolve(alive);
       };
-      if (this.#over) cancel = this.#clock.after(REST_SILENCE_MS, () => settle(false));
+      if (wasOver) cancel = this.#clock.after(Math.min(REST_SILENCE_MS, this.#restWaitMs), () => settle(false));
       // Looks again: at bytes, at an end, or at the command being over, which starts the silence.
       this.#wake = () => settle(true);
     });

@@ -175,6 +175,8 @@ describe("C12: a flood", () => {
 const LITTER =
   "echo $$; sleep 1000 & (trap '' TERM; sleep 1000) & (trap '' TERM INT HUP; while :; do sleep 1000; done) & ";
 const groupIn = (output: string) => Number(output.split("\n")[0]);
+/** In a shell whose first argument is the command's process. */
+const UNTIL_GONE = "while kill -0 $1 2>/dev/null; do sleep 0.02; done";
 const expectGone = (group: number) => vi.waitFor(async () => expect(await livingInGroup(group)).toEqual([]), PATIENT);
 
 describe("H6 H7 H8 H9: nothing of a command's process group stays", () => {
@@ -281,5 +283,33 @@ describe("H6 H7 H8 H9: nothing of a command's process group stays", () => {
     const [escaped] = result.output.split("\n");
     expect(result.output).toMatch(/over\n$/);
     process.kill(Number(escaped), "SIGKILL");
+  });
+
+  test("what escaped and goes on writing does not make a time-out of a command that is over", async () => {
+    const clock = new HandClock();
+    const { environment } = await inWorkspace({ clock });
+    const { result } = await execute(
+      environment,
+      "exec_command",
+      { cmd: `setsid sh -c '${UNTIL_GONE}; echo gone' - $$ & sleep 0.2; exit 3`, timeout_ms: 100 },
+      { onDelta: (delta) => (delta.includes("gone") ? clock.advance(100) : undefined) },
+    );
+    expect(result).toMatchObject({ output: "gone\n[exit code 3]", exit_code: 3 });
+    expect(result).not.toHaveProperty("stop_reason");
+  });
+
+  test("an abort ends the answer of a command that is over at once, whatever what escaped still writes", async () => {
+    const clock = new HandClock();
+    const { environment } = await inWorkspace({ clock });
+    const abort = new AbortController();
+    const daemon = `${UNTIL_GONE}; while :; do echo gone; sleep 0.01; done`;
+    const { result } = await execute(
+      environment,
+      "exec_command",
+      { cmd: `setsid sh -c '${daemon}' - $$ & sleep 0.2` },
+      { signal: abort.signal, onDelta: (delta) => (delta.includes("gone") ? abort.abort() : undefined) },
+    );
+    expect(result.stop_reason).toBe("aborted");
+    expect(clock.waiting).toBe(0);
   });
 });
