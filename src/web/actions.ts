@@ -9,10 +9,10 @@ import {
   type QueueItem,
   type Session,
 } from "../client/index.js";
-import { attempt, client, token } from "./connect.js";
+import { attempt, background, client, token } from "./connect.js";
+import { draftIsFor, dropDraft, promptKey, setDraft } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import * as state from "./state.js";
-import { newKey } from "./tab-locks.js";
 import { refreshQueue, select } from "./watch.js";
 
 export function open(id: string | null): void {
@@ -25,37 +25,23 @@ export function open(id: string | null): void {
 /** How long the stream may take to tell of a Task: one that is over by then may never be told of. */
 const TOLD_WITHIN_MS = 3_000;
 const SEND_TRIES = 3;
-let promptKey = "";
-
-/** Another text is another prompt. */
-export const draftChanged = (text: string): void => {
-  state.draft.value = text;
-  promptKey = "";
-};
 
 /** Sends what was written. It stays in the box until the server has it. @returns whether it has */
 export async function submit(): Promise<boolean> {
   const input = promptOf(state.draft.value, state.attachments.value);
   if (input === undefined || state.sending.value !== null) return false;
-  promptKey ||= newKey();
-  const mine: { taskId?: string } = {};
+  const mine: state.Sending = { sessionId: state.selectedId.value };
   state.sending.value = mine;
-  const isDone = await attempt(async () => {
-    const accepted = await retried(() => submitOnce(input, promptKey));
-    mine.taskId = accepted.taskId;
-    if (accepted.steerId !== undefined || accepted.queued > 0) refreshQueue();
-  });
+  const key = promptKey();
+  const isDone = await attempt(() => retried(() => submitOnce(mine, input, key)));
+  if (isDone) dropDraft(mine.sessionId);
   const sent = () => {
     if (state.sending.value === mine) state.sending.value = null;
   };
   const { taskId, ended } = state.view.value?.task ?? {};
   if (!isDone || [taskId, ended?.taskId].includes(mine.taskId) || state.isBusy.value) sent();
   else setTimeout(sent, TOLD_WITHIN_MS);
-  if (!isDone) return false;
-  promptKey = "";
-  state.draft.value = "";
-  state.attachments.value = [];
-  return true;
+  return isDone;
 }
 
 function promptOf(text: string, files: readonly state.Attachment[]): Prompt | undefined {
@@ -71,21 +57,30 @@ function promptOf(text: string, files: readonly state.Attachment[]): Prompt | un
   ];
 }
 
-async function submitOnce(input: Prompt, key: string) {
-  const wasNew = state.selectedId.value === null;
-  if (wasNew) {
-    const session = await client.sessions.create(newSession(), { idempotencyKey: `${key}-session` });
-    takeHostEvent({ type: "session_created", session });
-    open(session.sessionId);
-  }
-  const session = client.session(state.selectedId.value ?? "");
-  const isFirst = wasNew || (state.current.value?.title ?? "") === "";
+async function submitOnce(mine: state.Sending, input: Prompt, key: string): Promise<void> {
   const whenBusy = state.isBusy.value ? state.whenBusy.value : "queue";
+  mine.sessionId ??= await makeSession(mine, key);
+  const id = mine.sessionId;
+  const session = client.session(id);
   const accepted = await session.submit({ input, whenBusy }, { idempotencyKey: key });
+  mine.taskId = accepted.taskId;
+  if (accepted.steerId !== undefined || accepted.queued > 0) refreshQueue();
+  const listed = state.sessions.value.find(({ sessionId }) => sessionId === id);
   const title = titleOf(input);
   // A name is a nicety: the prompt has been taken whatever becomes of it.
-  if (isFirst && title !== "") await session.update({ title }).catch(() => {});
-  return accepted;
+  if ((listed?.title ?? "") === "" && title !== "") void session.update({ title }).catch(() => {});
+}
+
+/** The Session for a first prompt. Whoever has gone elsewhere meanwhile stays there. */
+async function makeSession(mine: state.Sending, key: string): Promise<string> {
+  const session = await client.sessions.create(newSession(), { idempotencyKey: `${key}-session` });
+  takeHostEvent({ type: "session_created", session });
+  if (state.selectedId.value === null) {
+    draftIsFor(session.sessionId);
+    mine.sessionId = session.sessionId;
+    open(session.sessionId);
+  }
+  return session.sessionId;
 }
 
 const titleOf = (input: Prompt): string => {
@@ -145,7 +140,7 @@ export const recall = (item: QueueItem): Promise<boolean> =>
     try {
       const { input } = await own().recall(item.itemId);
       const text = typeof input === "string" ? input : input.flatMap((part) => (part.type === "text" ? part.text : []));
-      if (state.draft.value.trim() === "") draftChanged([text].flat().join("\n"));
+      if (state.draft.value.trim() === "") setDraft([text].flat().join("\n"));
     } finally {
       refreshQueue();
     }
@@ -159,7 +154,13 @@ export const fork = (ordinal: number, more: { model?: string; text?: string } = 
     const session = await own().fork({ ordinal, ...chosen });
     takeHostEvent({ type: "session_created", session });
     open(session.sessionId);
-    if (more.text !== undefined && state.draft.value.trim() === "") draftChanged(more.text);
+    if (more.text !== undefined) setDraft(more.text);
+    // So that the two are told apart in the list; it is there already, whatever becomes of its name.
+    const title = `${session.title ?? "Untitled"} (fork)`;
+    await client
+      .session(session.sessionId)
+      .update({ title })
+      .catch(() => {});
   });
 
 /** The Trace as a file. Without a token the browser streams it to the disk by itself. */
@@ -181,7 +182,7 @@ function save(url: string, name: string): void {
 }
 
 export const loadModels = (): Promise<boolean> =>
-  attempt(async () => {
+  background(async () => {
     const list = await client.models();
     state.models.value = list;
     if (state.choices.value.model === "") {

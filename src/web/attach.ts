@@ -1,6 +1,7 @@
 // Files that go with the next prompt, from a picker, the clipboard or a drop.
 
 import { attempt } from "./connect.js";
+import { setAttachments } from "./drafts.js";
 import { type Attachment, attachments } from "./state.js";
 import { newKey } from "./tab-locks.js";
 
@@ -16,12 +17,12 @@ export const attach = (files: Iterable<File>): Promise<boolean> =>
       if (file.size === 0) throw new Error(`${file.name} is empty.`);
       if (total > MAX_BYTES) throw new Error(`${file.name} is too large: 15 MB may go with a prompt.`);
       const added = await read(file);
-      attachments.value = [...attachments.value, added];
+      setAttachments([...attachments.value, added]);
     }
   });
 
 export const detach = (key: string): void => {
-  attachments.value = attachments.value.filter((each) => each.key !== key);
+  setAttachments(attachments.value.filter((each) => each.key !== key));
 };
 
 async function read(file: File): Promise<Attachment> {

@@ -37,8 +37,13 @@ export function inWords(cause: unknown): string {
 }
 
 /** Does what a person asked for; why it failed is shown. @returns whether it was done */
-export async function attempt(work: () => Promise<unknown>): Promise<boolean> {
+export function attempt(work: () => Promise<unknown>): Promise<boolean> {
   error.value = "";
+  return background(work);
+}
+
+/** As `attempt`, for what nobody asked for just now: what is shown as wrong stays shown. */
+export async function background(work: () => Promise<unknown>): Promise<boolean> {
   try {
     await work();
     return true;

@@ -1,6 +1,6 @@
 // Colours for code. The library is loaded when the first piece of code needs it; without it code is shown plain.
 
-import { cleanSpans } from "./markdown.js";
+import { type CleanHtml, cleanSpans } from "./markdown.js";
 
 type Highlighter = typeof import("highlight.js/lib/common")["default"];
 
@@ -10,7 +10,7 @@ let loading: Promise<Highlighter> | undefined;
 const MAX_CHARACTERS = 50_000;
 
 /** @returns sanitised HTML of the code, or undefined where it stays plain. */
-export async function highlighted(code: string, language: string): Promise<string | undefined> {
+export async function highlighted(code: string, language: string): Promise<CleanHtml | undefined> {
   if (language === "" || code.length > MAX_CHARACTERS) return undefined;
   loading ??= import("highlight.js/lib/common").then((module) => module.default);
   try {

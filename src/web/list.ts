@@ -1,7 +1,7 @@
 // The list of Sessions, kept current by the server's events. One tab holds the stream and tells the others.
 
 import { type HostEvent, type Session, withHostEvent } from "../client/index.js";
-import { attempt, client, token } from "./connect.js";
+import { background, client, token } from "./connect.js";
 import { moreSessions, sessions } from "./state.js";
 import { inOneTab, scopeOf } from "./tab-locks.js";
 
@@ -38,11 +38,11 @@ export const takeHostEvent = (event: HostEvent): void => {
 /** Follows the list for as long as the page lives. */
 export async function followList(): Promise<void> {
   // The first call is also the one that asks for a token.
-  await attempt(readList);
+  await background(readList);
   const scope = `omnid-events-${await scopeOf(token())}`;
   const tabs = new BroadcastChannel(scope);
   tabs.onmessage = ({ data }: MessageEvent<HostEvent | { type: "listed" }>) => {
-    if (data.type === "listed") void attempt(readList);
+    if (data.type === "listed") void background(readList);
     else takeHostEvent(data);
   };
   await inOneTab(scope, async () => {

@@ -3,12 +3,14 @@
 // HTML in the text is shown as the text that it is. The sanitiser behind that is the second lock of the same door, the
 // page's policy (no inline script, no picture from elsewhere) the third.
 
-import DOMPurify from "dompurify";
+import DOMPurify, { type Config } from "dompurify";
 import { Marked, type Tokens } from "marked";
 
+/** HTML that went through the sanitiser; where the browser knows trusted types it is of one, and nothing else is let in. */
+export type CleanHtml = string & { readonly clean: unique symbol };
+
 export interface Block {
-  /** Sanitised. */
-  html: string;
+  html: CleanHtml;
   /** There is code in it, to be coloured once the block is over. */
   hasCode: boolean;
 }
@@ -66,25 +68,28 @@ export function blocksOf(text: string): Block[] {
 }
 
 /** The last parses: a block that has not changed is not rendered again. */
-const rendered = new Map<string, string>();
+const rendered = new Map<string, CleanHtml>();
 const KEPT = 2_000;
 
 function htmlOf(token: Tokens.Generic): string {
   return marked.parser([token]);
 }
 
-function clean(html: string): string {
+function clean(html: string): CleanHtml {
   const known = rendered.get(html);
   if (known !== undefined) return known;
-  const safe = DOMPurify.sanitize(html, POLICY);
+  const safe = sanitised(html, POLICY);
   if (rendered.size >= KEPT) rendered.clear();
   rendered.set(html, safe);
   return safe;
 }
 
 /** HTML of our own making, such as coloured code. */
-export const cleanSpans = (html: string): string =>
-  DOMPurify.sanitize(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"] });
+export const cleanSpans = (html: string): CleanHtml =>
+  sanitised(html, { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"] });
+
+const sanitised = (html: string, policy: Config): CleanHtml =>
+  DOMPurify.sanitize(html, { ...policy, RETURN_TRUSTED_TYPE: true }) as unknown as CleanHtml;
 
 /** A picture that is all there: it asks nobody for anything. */
 export const isPicture = (url: string): boolean => /^data:image\/(?:png|jpe?g|gif|webp|avif|bmp);base64,/i.test(url);

@@ -19,6 +19,12 @@ export type Dialog =
   | { kind: "picture"; url: string }
   | { kind: "shortcuts" };
 
+export interface Sending {
+  /** Where it goes; null until its Session is made. */
+  sessionId: string | null;
+  taskId?: string;
+}
+
 export type WhenBusy = "queue" | "steer" | "interrupt";
 export type Theme = "auto" | "light" | "dark";
 
@@ -30,7 +36,7 @@ export const models = signal<ModelList | null>(null);
 export const selectedId = signal<string | null>(null);
 export const view = signal<View | null>(null);
 /** The prompt that is on its way: until the server has it, and then until the stream tells of its Task. */
-export const sending = signal<{ taskId?: string } | null>(null);
+export const sending = signal<Sending | null>(null);
 
 export const draft = signal("");
 export const attachments = signal<readonly Attachment[]>([]);
@@ -65,6 +71,9 @@ export const isBusy = computed(() => {
   const task = view.value?.task;
   return task !== null && task !== undefined && task.state !== "idle";
 });
+
+/** Whether the prompt that is on its way is of what is looked at. */
+export const isSending = computed(() => sending.value !== null && sending.value.sessionId === selectedId.value);
 
 export const connection = computed<Connection | null>(() => view.value?.connection ?? null);
 

@@ -2,7 +2,8 @@
 // is hidden.
 
 import { type Following, isPayload, type View } from "../client/index.js";
-import { attempt, client } from "./connect.js";
+import { background, client } from "./connect.js";
+import { changeDraft } from "./drafts.js";
 import { announcement, error, now, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
 
@@ -13,6 +14,7 @@ export function select(id: string | null): void {
   if (id === selectedId.value) return;
   following?.close();
   following = undefined;
+  changeDraft(selectedId.value, id);
   selectedId.value = id;
   view.value = null;
   error.value = "";
@@ -79,7 +81,7 @@ let loading: Promise<unknown> | undefined;
 export function loadEarlier(): Promise<unknown> {
   const own = following;
   if (own === undefined || own.view.nextBefore === null) return Promise.resolve();
-  loading ??= attempt(() => own.loadEarlier()).finally(() => {
+  loading ??= background(() => own.loadEarlier()).finally(() => {
     loading = undefined;
   });
   return loading;

@@ -264,6 +264,19 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
     expect(await shownAfresh(page)).toEqual(await shownItems(page));
   });
 
+  test("without a network the page says that it is offline, and is back with it", async () => {
+    const server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "5" } });
+    const page = await (await openWindow())(server.url);
+    await send(page, "/think before");
+    await ready(page);
+    await page.context().setOffline(true);
+    await server.stop("SIGKILL");
+    await page.locator("#link", { hasText: "Offline" }).waitFor();
+    expect(await page.locator("#activity").textContent()).toBe("Ready");
+    await page.context().setOffline(false);
+    await page.locator("#link", { hasText: "Reconnecting in" }).waitFor();
+  });
+
   test("a server with tokens is asked with one, which stays in the tab's own storage", async () => {
     const server = await startOmnid({ env: { OMNID_TOKENS: "alice:s3cret" } });
     const page = await (await openWindow())(server.url);

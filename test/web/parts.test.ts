@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { lineDiff } from "../../src/web/diff.js";
+import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
 import { connectionText } from "../../src/web/standing.js";
 import { readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
@@ -57,6 +58,103 @@ test("what is seen of a long list is in the page, and not much more than that", 
       expect((offsets[end] ?? 0) - (offsets[start] ?? 0)).toBeLessThanOrEqual(800 + 2 * 900 + 2 * 900);
       const index = indexAt(offsets, top);
       expect(offsets[index]).toBeLessThanOrEqual(top);
+    }),
+  );
+});
+
+/** A page that does what the list says: rows of true heights, a scroll position that the browser keeps within bounds. */
+class ModelPage {
+  readonly memory = new ListMemory();
+  items: Keyed[] = [];
+  top = 0;
+  readonly #heights: (key: string) => number;
+  #drawn = { start: 0, end: 0, lead: 0, all: 0 };
+
+  constructor(heights: (key: string) => number) {
+    this.#heights = heights;
+  }
+
+  draw(): void {
+    this.memory.take(this.items);
+    const range = this.memory.range();
+    const padding = this.memory.padding(range);
+    const rows = this.items.slice(range.start, range.end).map(({ key }) => this.#heights(key));
+    const all = padding.top + rows.reduce((sum, height) => sum + height, 0) + padding.bottom;
+    this.#drawn = { ...range, lead: padding.top, all };
+    const owed = this.memory.takeOwed();
+    if (this.memory.isAtEnd) this.top = all;
+    this.scrollTo(this.top + owed);
+  }
+
+  scrollTo(top: number): void {
+    this.top = Math.max(0, Math.min(top, this.#drawn.all - 800));
+    this.memory.see(this.top, 800);
+  }
+
+  /** The reader scrolls. */
+  read(top: number): void {
+    this.scrollTo(top);
+    this.memory.isAtEnd = this.#drawn.all - this.top - 800 < 48;
+  }
+
+  measure(): void {
+    const rows = this.items.slice(this.#drawn.start, this.#drawn.end);
+    this.memory.measure(rows.map(({ key }) => [key, this.#heights(key)] as const));
+  }
+
+  /** Where each row in the page stands in the window. */
+  places(): Map<string, number> {
+    let place = this.#drawn.lead - this.top;
+    return new Map(
+      this.items.slice(this.#drawn.start, this.#drawn.end).map(({ key }) => {
+        const at: [string, number] = [key, place];
+        place += this.#heights(key);
+        return at;
+      }),
+    );
+  }
+}
+
+test("a row in sight keeps its place when rows above it are measured or loaded, wherever the reader is", () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant("scroll" as const), by: fc.integer({ min: -800, max: 800 }) }),
+    fc.record({ do: fc.constant("prepend" as const), by: fc.integer({ min: 1, max: 80 }) }),
+    fc.record({ do: fc.constant("append" as const), by: fc.integer({ min: 1, max: 3 }) }),
+    fc.record({ do: fc.constant("rest" as const), by: fc.constant(0) }),
+  );
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 1_000 }), (steps, seed) => {
+      const page = new ModelPage((key) => 30 + ((Number(key) * 7_919 + seed * 31) % 400));
+      page.items = Array.from({ length: 300 }, (_, index) => ({ key: String(10_000 + index) }));
+      const settle = () => {
+        for (let n = 0; n < 3; n += 1) {
+          page.draw();
+          page.measure();
+        }
+        page.draw();
+      };
+      settle();
+      for (const { do: what, by } of steps) {
+        if (what === "scroll") {
+          page.read(page.top + by);
+          page.draw();
+        }
+        const before = page.places();
+        if (what === "prepend") {
+          const first = Number(page.items[0]?.key);
+          page.items = [...Array.from({ length: by }, (_, n) => ({ key: String(first - by + n) })), ...page.items];
+        }
+        if (what === "append") {
+          const last = Number(page.items.at(-1)?.key);
+          page.items = [...page.items, ...Array.from({ length: by }, (_, n) => ({ key: String(last + 1 + n) }))];
+        }
+        if (what === "rest") page.memory.settle();
+        settle();
+        const after = page.places();
+        const inSight = [...before].filter(([, place]) => place >= 0 && place < 800);
+        if (page.memory.isAtEnd) continue;
+        for (const [key, place] of inSight.slice(0, 1)) expect(after.get(key), key).toBeCloseTo(place, 3);
+      }
     }),
   );
 });

@@ -133,6 +133,42 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     expect(await prompts()).toEqual(["ask one", "/think on another model"]);
   });
 
+  test("what was begun in one Session stays in it, and is there again when the reader comes back", async () => {
+    await makeSession(server, { title: "Left" });
+    await makeSession(server, { title: "Right" });
+    const page = await (await openWindow())(server.url);
+    const box = page.getByLabel("Prompt", { exact: true });
+    const go = (title: string) => row(page, title).getByRole("button", { name: title }).first().click();
+    await box.fill("for a new one");
+    await go("Left");
+    await page.locator("#title", { hasText: "Left" }).waitFor();
+    expect(await box.inputValue()).toBe("");
+    await box.fill("for the left");
+    await go("Right");
+    await page.locator("#title", { hasText: "Right" }).waitFor();
+    expect(await box.inputValue()).toBe("");
+    await go("Left");
+    await expect.poll(() => box.inputValue()).toBe("for the left");
+    await page.getByRole("button", { name: "New session" }).click();
+    await expect.poll(() => box.inputValue()).toBe("for a new one");
+  });
+
+  test("a first prompt that its Session refuses stays in the box", async () => {
+    const page = await (await openWindow())(server.url);
+    await page.getByLabel("Model").selectOption("scripted/m");
+    await page.route("**/tasks", (route) =>
+      route.fulfill({ status: 507, json: { error: { code: "storage_failed", message: "the disk is full" } } }),
+    );
+    await send(page, "keep me");
+    await page.getByRole("alert").filter({ hasText: "The disk is full." }).waitFor();
+    expect(await page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("keep me");
+    await page.unroute("**/tasks");
+    upstream.script(answer("Kept."));
+    await page.keyboard.press("Enter");
+    await page.locator("article.assistant", { hasText: "Kept." }).waitFor();
+    await expect.poll(() => page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("");
+  });
+
   test("the Trace comes as a file, byte for byte, with a token too", async () => {
     const guarded = await startOmnid({ env: { OMNID_TOKENS: "ada:s3cret" } });
     const headers = { authorization: "Bearer s3cret" };
@@ -188,7 +224,7 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     }
     upstream.script(answer("I see a dot."));
     await send(page, "what is this?");
-    await page.getByText("I see a dot.").waitFor();
+    await page.locator("article.assistant", { hasText: "I see a dot." }).waitFor();
     await ready(page);
     expect(await attached.count()).toBe(0);
     const asked = JSON.stringify(upstream.requests.at(-1)?.body.messages);

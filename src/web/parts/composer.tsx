@@ -2,9 +2,10 @@
 // be told to the model at once, or take the place of what runs.
 
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { draftChanged, stop, submit } from "../actions.js";
+import { stop, submit } from "../actions.js";
 import { attach, detach } from "../attach.js";
-import { attachments, draft, isBusy, sending, view, type WhenBusy, whenBusy } from "../state.js";
+import { setDraft } from "../drafts.js";
+import { attachments, draft, isBusy, isSending, view, type WhenBusy, whenBusy } from "../state.js";
 import { focusPrompt } from "./focus.js";
 import { Icon } from "./icons.js";
 import { Pickers } from "./pickers.js";
@@ -12,7 +13,7 @@ import { Pickers } from "./pickers.js";
 export function Composer() {
   const box = useRef<HTMLTextAreaElement>(null);
   const text = draft.value;
-  const isSending = sending.value !== null;
+  const isMoving = isSending.value;
   const isEmpty = text.trim() === "" && attachments.value.length === 0;
   useLayoutEffect(() => {
     const node = box.current;
@@ -21,7 +22,7 @@ export function Composer() {
     node.style.height = `${node.scrollHeight}px`;
   }, [text]);
   const send = async () => {
-    if (isEmpty || isSending) return;
+    if (isEmpty || isMoving) return;
     if (await submit()) {
       document.getElementById("scroller")?.scrollTo({ top: 1e9 });
       focusPrompt();
@@ -46,9 +47,9 @@ export function Composer() {
         rows={1}
         placeholder={isBusy.value ? placeholders[whenBusy.value] : "Ask for something"}
         enterkeyhint="send"
-        readOnly={isSending}
+        readOnly={isMoving}
         value={text}
-        onInput={(event) => draftChanged(event.currentTarget.value)}
+        onInput={(event) => setDraft(event.currentTarget.value)}
         onKeyDown={(event) => {
           if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
           if ((event.ctrlKey || event.metaKey) && isEmpty) return;
@@ -72,7 +73,7 @@ export function Composer() {
           id="send"
           type="submit"
           class="primary round"
-          disabled={isEmpty || isSending}
+          disabled={isEmpty || isMoving}
           aria-label={sendLabel()}
           title={sendLabel()}
         >

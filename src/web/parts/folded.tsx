@@ -1,6 +1,7 @@
 // A part that folds, and stays as the reader left it even where the list takes it out of the page meanwhile.
 
 import type { ComponentChildren } from "preact";
+import { selectedId } from "../state.js";
 
 const kept = new Map<string, boolean>();
 
@@ -14,9 +15,11 @@ interface FoldedProps {
 }
 
 export function Folded({ id, isOpenAtFirst, summary, children, ...rest }: FoldedProps) {
-  if (!kept.has(id)) kept.set(id, isOpenAtFirst);
+  // Keys are those of one Session.
+  const name = `${selectedId.peek()} ${id}`;
+  if (!kept.has(name)) kept.set(name, isOpenAtFirst);
   return (
-    <details {...rest} open={kept.get(id)} onToggle={(event) => void kept.set(id, event.currentTarget.open)}>
+    <details {...rest} open={kept.get(name)} onToggle={(event) => void kept.set(name, event.currentTarget.open)}>
       <summary>{summary}</summary>
       {children}
     </details>

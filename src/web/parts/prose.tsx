@@ -20,11 +20,12 @@ export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean
 function ProseBlock({ block, isOver }: { block: Block; isOver: boolean }) {
   const host = useRef<HTMLDivElement>(null);
   const { html, hasCode } = block;
+  const text = String(html);
   useEffect(() => {
     if (hasCode && isOver && host.current !== null) dressCode(host.current);
-  }, [html, hasCode, isOver]);
+  }, [text, hasCode, isOver]);
   // It went through the sanitiser.
-  return useMemo(() => <div ref={host} class="block" dangerouslySetInnerHTML={{ __html: html }} />, [html]);
+  return useMemo(() => <div ref={host} class="block" dangerouslySetInnerHTML={{ __html: html }} />, [text]);
 }
 
 /** Gives each piece of code its language, a button to copy it, and colours. */

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../client/index.js";
 import { open } from "../actions.js";
-import { attempt } from "../connect.js";
+import { attempt, background } from "../connect.js";
 import { loadMoreSessions } from "../list.js";
 import { nameOf, whenText } from "../standing.js";
 import { isDrawerOpen, moreSessions, now, selectedId, sessions } from "../state.js";
@@ -20,6 +20,12 @@ export function Sidebar() {
   const shown = sessions.value.filter(
     (session) => (words.length > 0 || session.archived === isArchive) && matches(session, words),
   );
+  // What is searched for may be on a page that was not read yet.
+  const isSearch = words.length > 0;
+  const more = moreSessions.value;
+  useEffect(() => {
+    if (isSearch && typeof more === "string") void background(loadMoreSessions);
+  }, [isSearch, more]);
   const hasArchived = sessions.value.some(({ archived }) => archived);
   return (
     <aside id="sidebar" aria-label="Sessions">
@@ -66,7 +72,7 @@ export function Sidebar() {
           ))}
         </ul>
         {shown.length === 0 && <p class="faint none">{emptyText(words.length > 0, isArchive)}</p>}
-        {typeof moreSessions.value === "string" && (
+        {typeof more === "string" && !isSearch && (
           <button type="button" class="plain" onClick={() => void attempt(loadMoreSessions)}>
             Older Sessions
           </button>

@@ -3,7 +3,7 @@
 import { isPayload, type TokenCounts, type View } from "../../client/index.js";
 import { retryNow } from "../actions.js";
 import { activityOf, type Standing, usageText } from "../standing.js";
-import { current, isBusy, modelKey, models, now, sending, view } from "../state.js";
+import { current, isBusy, isSending, modelKey, models, now, view } from "../state.js";
 
 export function StatusLine() {
   const shown = view.value;
@@ -27,7 +27,7 @@ export function StatusLine() {
 }
 
 function standingOf(shown: View | null): Pick<Standing, "text" | "tone"> {
-  if (sending.value !== null && !isBusy.value) return { text: "Sending", tone: "busy" };
+  if (isSending.value && !isBusy.value) return { text: "Sending", tone: "busy" };
   return shown === null ? { text: "", tone: "idle" } : activityOf(shown, now.value);
 }
 

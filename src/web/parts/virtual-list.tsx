@@ -82,7 +82,8 @@ export function VirtualList<T extends Keyed>(props: VirtualListProps<T>) {
   return (
     <>
       {/* Told in whole sentences by the announcer: word by word would be noise. */}
-      <div id="scroller" ref={scroller} role="log" aria-live="off" aria-label={label} tabIndex={-1} onScroll={look}>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard */}
+      <div id="scroller" ref={scroller} role="log" aria-live="off" aria-label={label} tabIndex={0} onScroll={look}>
         <div class="column">
           {head}
           {items.length === 0 && empty}

@@ -1,6 +1,6 @@
 // Before the first prompt: what happens here, where it works, and what may be tried.
 
-import { draftChanged } from "../actions.js";
+import { setDraft } from "../drafts.js";
 import { choices } from "../state.js";
 import { focusPrompt } from "./focus.js";
 import { Icon } from "./icons.js";
@@ -45,7 +45,7 @@ export function Welcome() {
                 <button
                   type="button"
                   onClick={() => {
-                    draftChanged(prompt);
+                    setDraft(prompt);
                     focusPrompt();
                   }}
                 >
