@@ -25,8 +25,9 @@ process.on("message", ({ type }) => {
   } else if (type === "usage") {
     process.send({ type: "usage", cpuMicros: cpuNow(), rssBytes: process.memoryUsage.rss(), longestHoldMs: longest });
   } else if (type === "collect") {
-    globalThis.gc?.();
-    process.send({ type: "collected" });
+    globalThis.gc();
+    const { heapUsed, external } = process.memoryUsage();
+    process.send({ type: "collected", heldBytes: heapUsed + external });
   }
 });
 process.channel.unref();
@@ -43,6 +44,8 @@ export interface Omnid {
   readonly child: ChildProcess;
   /** What it has taken so far. */
   usage(): Promise<Usage>;
+  /** Heap and what hangs on it after a collection. Only with the flag `--expose-gc`. */
+  heldBytes(): Promise<number>;
   /** From now on the longest hold is counted anew. */
   watch(): void;
   /** Ends it, in order unless told otherwise. */
@@ -75,6 +78,10 @@ export async function startOmnid(
     url,
     child,
     usage,
+    heldBytes: async () => {
+      child.send({ type: "collect" });
+      return (await answer<{ heldBytes: number }>(child, "collected")).heldBytes;
+    },
     watch: () => void child.send({ type: "watch" }),
     end: async (signal) => {
       const gone = once(child, "exit");
