@@ -10,11 +10,12 @@ import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);
 const err = (line: string) => void process.stderr.write(`${line}\n`);
-// Whoever reads us has seen enough.
-process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+/** Whoever reads us has seen enough. */
+const endWithReader = (error: NodeJS.ErrnoException) => {
   if (error.code === "EPIPE") process.exit();
   throw error;
-});
+};
+process.stdout.on("error", endWithReader);
 
 const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
@@ -42,6 +43,8 @@ program
     ),
   )
   .action(async () => {
+    // A server goes on without one.
+    process.stdout.off("error", endWithReader);
     const { serve } = await import("./main.js");
     await serve();
   });

@@ -12,6 +12,7 @@ import { ReplayBudget } from "./channel/replay-budget.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Config, loadConfig } from "./config.js";
 import type { App } from "./http/context.js";
+import { standardError } from "./http/log-output.js";
 import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
 import { type OpenKeys, openKeys } from "./http/open-keys.js";
@@ -49,6 +50,9 @@ const SHUTDOWN_RETRY_MS = 2_000;
 /** How long the last answers may take to go out once everything is recorded. */
 const CLOSE_GRACE_MS = 500;
 
+/** How long the end waits for somebody to read the log. */
+const FLUSH_LOG_MS = 200;
+
 /** A server that listens. */
 export interface RunningServer {
   /** For example `http://127.0.0.1:8420`. */
@@ -62,7 +66,10 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
   const loaded = loadConfig(env, (path) => readFileSync(path, "utf8"));
   if (!loaded.ok) return fail(EXIT_CONFIG, loaded.problems);
   const { config } = loaded;
-  const log = createLog(config);
+  const output = standardError(systemClock());
+  const log = createLog(config, output);
+  // Whoever started us may be gone before we listen: that is no reason to end.
+  process.stdout.on("error", (error) => log.debug({ err: error }, "standard output is closed"));
   const opened = await openServer(config, log);
   if (!opened.ok) return fail(opened.exitCode, [opened.problem]);
   const { server } = opened;
@@ -70,6 +77,7 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
     if (err !== undefined) log.fatal({ err }, "ending on a fault");
     else log.info({ signal }, "ending");
     await server.close();
+    await output.flushed(FLUSH_LOG_MS);
   });
   process.stdout.write(`omnid listening on ${server.url}\n`);
 }

@@ -2,16 +2,21 @@
 // secret: the first two are never handed to it, and every line is searched for known secrets before it is written.
 
 import pino, { type DestinationStream, type Logger } from "pino";
+import { systemClock } from "../clock.js";
 import type { Config } from "../config.js";
+import { standardError } from "./log-output.js";
 
 /** Shorter ones would also hit ordinary words, and could break the line. */
 const MIN_SECRET_LENGTH = 4;
 
-export function createLog(config: Pick<Config, "logLevel" | "secrets">, destination?: DestinationStream): Logger {
+export function createLog(
+  config: Pick<Config, "logLevel" | "secrets">,
+  destination: DestinationStream = standardError(systemClock()),
+): Logger {
   const scrub = createScrubber(config.secrets);
   return pino(
     { level: config.logLevel, base: null, timestamp: pino.stdTimeFunctions.isoTime, hooks: { streamWrite: scrub } },
-    destination ?? pino.destination({ dest: 2, sync: false }),
+    destination,
   );
 }
 

@@ -1,0 +1,54 @@
+// Who started the server may not read what it prints, or be gone: it serves all the same, and ends when it is told to.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { connect } from "node:net";
+import { expect, inject, onTestFinished, test, vi } from "vitest";
+import { freePort } from "../support/free-port.js";
+import { temporaryFolder } from "../support/server.js";
+
+vi.setConfig({ testTimeout: 60_000 });
+
+async function started(prepare: (child: ReturnType<typeof spawn>) => void) {
+  const dataDir = temporaryFolder();
+  const port = await freePort();
+  const child = spawn(process.execPath, [inject("cli")], {
+    env: { PATH: process.env.PATH, HOME: dataDir, PORT: String(port), OMNID_DATA_DIR: dataDir },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const exited = once(child, "exit");
+  prepare(child);
+  await vi.waitFor(() => reachable(port), { timeout: 30_000, interval: 20 });
+  return { child, exited, url: `http://127.0.0.1:${port}` };
+}
+
+const reachable = (port: number) =>
+  new Promise<void>((resolve, reject) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve();
+    }).once("error", reject);
+  });
+
+async function endsInOrder({ child, exited }: Awaited<ReturnType<typeof started>>) {
+  child.kill("SIGTERM");
+  expect(await exited).toEqual([0, null]);
+}
+
+test("the reader of standard output and error is gone before the server listens", async () => {
+  const server = await started((child) => {
+    child.stdout?.destroy();
+    child.stderr?.destroy();
+  });
+  expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+  await endsInOrder(server);
+});
+
+test("standard error is a full pipe that nobody reads", async () => {
+  // Not listened to, a stream is not read.
+  const server = await started(() => {});
+  const path = `/api/sessions/none-${"x".repeat(900)}`;
+  for (let n = 0; n < 300; n += 1) expect((await fetch(server.url + path)).status).toBe(404);
+  await endsInOrder(server);
+});
