@@ -29,6 +29,7 @@ export class Follower {
   #endConnection: (reason: unknown) => void = () => {};
   #isFilling = false;
   #isReadingQueue = false;
+  #isQueueStale = false;
 
   constructor(sessionId: string, transport: Transport, options: FollowOptions) {
     const { silenceMs = SILENCE_MS, backoff } = options;
@@ -132,6 +133,8 @@ export class Follower {
         this.#take({ type: "connected" });
         this.#connectionIs({ status: "live", resynced });
         void this.#readChildren(connection.signal);
+        // Steering that an abort left undelivered is in no count.
+        this.#readQueue();
         for await (const events of eventsOf(body, silence)) {
           await this.#takeEvents(events);
           if (this.view.stale !== null) return;
@@ -184,14 +187,25 @@ export class Follower {
 
   #syncQueue(): void {
     const { task, queue } = this.view;
-    const waits = (task?.queued ?? 0) > 0 || queue.length > 0;
-    if (!waits || this.#isReadingQueue) return;
+    if ((task?.queued ?? 0) > 0 || queue.length > 0) this.#readQueue();
+  }
+
+  #readQueue(): void {
+    this.#isQueueStale = true;
+    if (this.#isReadingQueue) return;
     this.#isReadingQueue = true;
+    const read = async () => {
+      while (this.#isQueueStale) {
+        // What changes while it is read asks for it again.
+        this.#isQueueStale = false;
+        await this.refreshQueue();
+      }
+    };
     const done = () => {
       this.#isReadingQueue = false;
     };
-    // It is asked for again with the next change.
-    void this.refreshQueue().then(done, done);
+    // Where it fails the connection does too, and the next one asks.
+    void read().then(done, done);
   }
 
   async #poll(): Promise<Outcome> {

@@ -15,7 +15,7 @@ export class FakeHost {
   /** Every call, as `GET /messages?limit=400`; a stream with the id that it goes on from. */
   readonly calls: string[] = [];
   readonly client: Client;
-  /** What is answered in place of the next answers, in order. */
+  /** What is answered in place of the next answers, in order, but for the queue's. */
   readonly instead: Answer[] = [];
   #stream: ReadableStreamDefaultController<Uint8Array> | undefined;
 
@@ -68,7 +68,8 @@ export class FakeHost {
     const what = pathname.replace(/^\/api\/sessions\/session-1\/?/, "") || "session";
     const headers = new Headers(init.headers);
     this.calls.push(what === "stream" ? `stream ${headers.get("last-event-id")}` : what);
-    const other = this.instead.shift();
+    // What waits is read beside the rest.
+    const other = what === "queue" ? undefined : this.instead.shift();
     if (other !== undefined) return other();
     const number = (name: string) => (searchParams.has(name) ? { [name]: Number(searchParams.get(name)) } : {});
     switch (what) {

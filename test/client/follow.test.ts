@@ -234,3 +234,24 @@ test("a second tab shows the prompts of the first, what waits included", async (
   });
   expect(view.session).toMatchObject({ state: "idle", queued: 0, pendingApprovals: 0 });
 });
+
+test("steering that an abort left undelivered is shown to whoever comes later", async () => {
+  const { url } = await startRealServer();
+  const client = createClient({ baseUrl: url });
+  const { sessionId } = await client.sessions.create();
+  const session = client.session(sessionId);
+  const first = session.follow();
+  onTestFinished(() => first.close());
+  await session.submit("/run echo one");
+  await until(first, ({ approvals }) => approvals.length === 1);
+  const { steerId } = await session.steer("rather two");
+  await session.abort();
+  await until(first, ({ task }) => task?.state === "idle");
+  const second = session.follow();
+  onTestFinished(() => second.close());
+  const { queue } = await until(second, (view) => view.queue.length > 0);
+  expect(queue).toMatchObject([{ itemId: steerId, kind: "steer", input: "rather two" }]);
+  await session.recall(steerId);
+  await second.refreshQueue();
+  expect(second.view.queue).toEqual([]);
+});
