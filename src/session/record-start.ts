@@ -18,6 +18,19 @@ export interface Start {
   item?: Waiting;
 }
 
+/** What was said into an earlier Task that then ended by itself goes before the new Prompt. */
+async function recordCarried({ session, ledger }: Pick<TaskRunnerDeps, "session" | "ledger">): Promise<void> {
+  const items = ledger.takeCarried();
+  if (items.length === 0) return;
+  try {
+    const at = session.clock.iso();
+    await session.journal.record(items.flatMap(({ input, itemId }) => acceptedMessages(input, at, itemId)));
+  } catch (error) {
+    ledger.putBack(items);
+    throw error;
+  }
+}
+
 /**
  * @throws Recalled when the item does not wait any more; otherwise what the disk says: the ledger may then hold the
  * beginning, which `unbegin` takes back.
@@ -28,6 +41,7 @@ export async function recordStart(deps: Omit<TaskRunnerDeps, "approvals">, start
   const { journal } = session;
   // After a disk that refused, the last Task still owes its closing records.
   await journal.closeUnfinished("failed");
+  await recordCarried(deps);
   if (item !== undefined && ledger.remove(item.itemId) === undefined) throw new Recalled();
   const startedAt = session.clock.iso();
   ledger.begin({

@@ -31,7 +31,10 @@ const waitingSchema = z.looseObject({
   input: inputSchema,
   createdAt: z.string(),
   thinkingLevel: z.enum(THINKING_LEVELS).optional(),
-  /** The Task that a steering message is for. Another never gets it. */
+  /**
+   * The Task that a steering message is for. After an abort no other gets it; absent, its Task ended otherwise, and the
+   * next one does.
+   */
   taskId: z.string().optional(),
 });
 export type Waiting = z.infer<typeof waitingSchema>;
@@ -203,6 +206,13 @@ export class TaskLedger {
     return items;
   }
 
+  /** Takes out the steering that an earlier Task could not be given any more, though nobody interrupted it. */
+  takeCarried(): Waiting[] {
+    const items = this.#waiting.filter((item) => item.kind === "steer" && item.taskId === undefined);
+    if (items.length > 0) this.#waiting = this.#waiting.filter((item) => !items.includes(item));
+    return items;
+  }
+
   /** Puts items back where they came from, in front. */
   putBack(items: readonly Waiting[]): void {
     this.#waiting = [...items, ...this.#waiting];
@@ -232,8 +242,13 @@ export class TaskLedger {
     if (item !== undefined) this.putBack([item]);
   }
 
-  /** A Task is over: it ran, or was taken back before. */
+  /** A Task is over: it ran, or was taken back before. Unless it was interrupted, the next one gets its steering. */
   end(taskId: string, endedAt: string, status: StopReason, error?: RequestError): void {
+    if (status !== "aborted" && this.hasSteering(taskId)) {
+      this.#waiting = this.#waiting.map(({ taskId: own, ...item }) =>
+        own === undefined || own === taskId ? item : { ...item, taskId: own },
+      );
+    }
     const startedAt = this.#running?.taskId === taskId ? this.#running.startedAt : undefined;
     if (this.#running?.taskId === taskId) {
       this.#running = undefined;

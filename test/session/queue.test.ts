@@ -111,6 +111,37 @@ test("D8: steering is delivered with the next Request of the same Task, under it
   expect(await codeOf(session.recall(steerId))).toBe("not_pending");
 });
 
+test.each([
+  ["that has no turns left", { maxTurns: 1 }, [{ steps: [{ call: "nope", id: "a" }] }]],
+  ["that fails", {}, [{ steps: [], outcome: { status: "failed", error: { kind: "auth", message: "no" } } }]],
+] as [string, object, Script[]][])(
+  "steering into a Task %s goes before the next Prompt",
+  async (_, settings, scripts) => {
+    const rest = gate();
+    const [first] = scripts as [Script];
+    const steps = [...first.steps, { wait: rest.opened }];
+    const { host, model, dataDir } = await staged([{ ...first, steps }, { steps: [{ say: "so" }] }]);
+    const session = await made(host.create({ approvalMode: "allow-all", ...settings }, null));
+    const reader = listReader();
+    session.follow(reader, {});
+    const { taskId } = await made(session.submit("a", {}));
+    const { steerId } = await made(session.steer("aside"));
+    rest.open();
+    await reader.until(ended);
+    expect(session.task(taskId)?.status).not.toBe("aborted");
+    expect(session.queue().map(({ itemId }) => itemId)).toEqual([steerId]);
+    // Also behind a restart.
+    const again = await (await hostOn({ model, dataDir })).find(session.id, null);
+    const late = listReader();
+    again?.follow(late, {});
+    await again?.submit("b", {});
+    await late.until(ended);
+    expect(texts(model.requests[1]).slice(-2)).toEqual(["aside", "b"]);
+    expect(again?.queue()).toEqual([]);
+    if (again !== undefined) await lawfulRecordsOf(again);
+  },
+);
+
 test("steering of parts reaches the model as parts, each under the id", async () => {
   const rest = gate();
   const { session, endOf, model } = await staged([
