@@ -172,7 +172,8 @@ class Conversation {
     const show = json ? this.#showJson : this.#showText();
     this.#isRunning = true;
     try {
-      const { taskId } = await session.submit({ input, whenBusy: "queue" }, { idempotencyKey: randomUUID() });
+      const { taskId, queued } = await session.submit({ input, whenBusy: "queue" }, { idempotencyKey: randomUUID() });
+      if (queued > 0) terminal.line(queued === 1 ? "It runs next." : `It waits behind ${queued} others.`, "dim");
       const isOver = endOf(session, taskId);
       let onAnswered = () => {};
       const ended = await watch(following, async (view) => {

@@ -11,7 +11,7 @@ export interface ClientOptions {
   token?: string | (() => string | undefined | Promise<string | undefined>);
   /**
    * Called when the server answers 401, once for all calls that wait, with the token that it refused. The token that it
-   * resolves with is used from then on; undefined lets the calls fail.
+   * resolves with is used until `token` gives another one; undefined lets the calls fail.
    */
   renewToken?: (refused: string | undefined) => Promise<string | undefined>;
   /** Left out: the platform's. */
@@ -44,10 +44,14 @@ export function createTransport(options: ClientOptions): Transport {
   const { clock = platformClock } = options;
   const send = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
   const base = `${options.baseUrl.replace(/\/+$/, "")}/api`;
-  let renewed: string | undefined;
+  /** A token that replaces another, for as long as the caller still has that one. */
+  let renewed: { from: string | undefined; to: string } | undefined;
   let renewing: Promise<string | undefined> | undefined;
-  const currentToken = async () =>
-    renewed ?? (typeof options.token === "function" ? await options.token() : options.token);
+  const givenToken = async () => (typeof options.token === "function" ? await options.token() : options.token);
+  const currentToken = async () => {
+    const given = await givenToken();
+    return renewed !== undefined && renewed.from === given ? renewed.to : given;
+  };
 
   /** @returns whether another try has another token. */
   const renew = async (refused: string | undefined): Promise<boolean> => {
@@ -59,22 +63,25 @@ export function createTransport(options: ClientOptions): Transport {
     });
     const token = await renewing;
     if (token === undefined || token === refused) return false;
-    renewed = token;
+    renewed = { from: await givenToken(), to: token };
     return true;
+  };
+
+  /** @returns the answer, or what it refuses. */
+  const ask = async (call: Call, token: string | undefined): Promise<Response | OmnidError> => {
+    const url = `${base}${call.path}${queryOf(call.query)}`;
+    const response = await answer(send, url, initOf(call, token), call.signal);
+    return response.ok ? response : refusalOf(response, clock.now());
   };
 
   const open = async (call: Call): Promise<Response> => {
     for (;;) {
       const token = await currentToken();
-      const response = await answer(
-        send,
-        `${base}${call.path}${queryOf(call.query)}`,
-        initOf(call, token),
-        call.signal,
-      );
-      if (response.ok) return response;
-      const refusal = await refusalOf(response, clock.now());
-      if (response.status !== 401 || call.raw !== undefined || !(await renew(token))) throw refusal;
+      const outcome = unsendable(token) ?? (await ask(call, token));
+      if (!(outcome instanceof OmnidError)) return outcome;
+      // A body that is a stream is used up.
+      const isAgain = outcome.status === 401 && call.raw === undefined && (await renew(token));
+      if (!isAgain) throw outcome;
     }
   };
 
@@ -97,6 +104,12 @@ export function parsed<T>(text: string, status: number): T {
   } catch (cause) {
     throw new OmnidError("unreadable", "the server's answer is no JSON", { status, cause });
   }
+}
+
+/** A token that no header can carry is no token of any server. */
+function unsendable(token: string | undefined): OmnidError | undefined {
+  if (token === undefined || /^[\t\x20-\x7e\x80-\xff]*$/.test(token)) return undefined;
+  return new OmnidError("unauthorized", "the token holds characters that no header can carry", { status: 401 });
 }
 
 async function answer(

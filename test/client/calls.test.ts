@@ -79,6 +79,40 @@ test("a refused token is asked for once, however many calls wait for it", async 
   await expect(stubborn.models()).rejects.toMatchObject({ status: 401, code: "unauthorized" });
 });
 
+test("a renewed token holds until the caller has another, also none", async () => {
+  const { url } = await start({ OMNID_TOKENS: "ada:right" });
+  let stored = "wrong";
+  const client = createClient({ baseUrl: url, token: () => stored, renewToken: async () => "right" });
+  await client.models();
+  await client.models();
+  stored = "";
+  const signedOut = createClient({ baseUrl: url, token: () => stored });
+  await expect(signedOut.models()).rejects.toMatchObject({ status: 401 });
+  let asked = 0;
+  const again = createClient({
+    baseUrl: url,
+    token: () => stored,
+    renewToken: async () => {
+      asked += 1;
+      return "right";
+    },
+  });
+  await again.models();
+  stored = "right";
+  await again.models();
+  stored = "wrong once more";
+  await again.models();
+  expect(asked).toBe(2);
+});
+
+test("a token that no header can carry is refused like one that the server refuses", async () => {
+  const { url } = await start({ OMNID_TOKENS: "ada:right" });
+  const client = createClient({ baseUrl: url, token: "日本", renewToken: async () => "right" });
+  expect((await client.models()).models).not.toEqual([]);
+  const alone = createClient({ baseUrl: url, token: "a\nb" });
+  await expect(alone.models()).rejects.toMatchObject({ status: 401, code: "unauthorized" });
+});
+
 test("an approval is answered at its Session, and the follower sees it come and go", async () => {
   const { client } = await start();
   const { sessionId } = await client.sessions.create();

@@ -37,8 +37,12 @@ export interface FlakyProxy {
   close(): Promise<void>;
 }
 
-/** Starts one in front of a server on loopback. */
-export async function startFlakyProxy(targetPort: number, plan: readonly Fault[]): Promise<FlakyProxy> {
+/** Starts one in front of a server on loopback, which may be another one later. */
+export async function startFlakyProxy(
+  target: number | (() => number),
+  plan: readonly Fault[] = [],
+): Promise<FlakyProxy> {
+  const targetPort = typeof target === "number" ? () => target : target;
   const faults = [...plan];
   const sockets = new Set<Socket>();
   const keep = (socket: Socket): Socket => {
@@ -54,10 +58,10 @@ export async function startFlakyProxy(targetPort: number, plan: readonly Fault[]
       const head = `HTTP/1.1 ${next.status} No\r\ncontent-type: text/html\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n`;
       return void client.once("data", () => client.end(head + body));
     }
-    const upstream = keep(connect(targetPort, "127.0.0.1"));
+    const upstream = keep(connect(targetPort(), "127.0.0.1"));
     client.on("data", (chunk) => upstream.write(chunk));
     if (next.do === "twice") {
-      const second = keep(connect(targetPort, "127.0.0.1"));
+      const second = keep(connect(targetPort(), "127.0.0.1"));
       second.on("data", () => {});
       client.on("data", (chunk) => second.write(chunk)).on("close", () => second.destroy());
     }
