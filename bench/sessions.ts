@@ -192,6 +192,8 @@ async function unloadMost(omnid: Omnid): Promise<{ inMemory: number; heldBytes: 
   const metrics = await (await fetch(`${omnid.url}/metrics`)).text();
   const inMemory = Number(/^omnid_sessions_in_memory (\d+)$/m.exec(metrics)?.[1]);
   if (!(inMemory <= KEPT)) throw new Error(`${inMemory} Sessions are in memory`);
+  // Their files are forced to the disk and closed behind the answer.
+  await new Promise((resolve) => setTimeout(resolve, 3000));
   return { inMemory, heldBytes: await omnid.heldBytes() };
 }
 
