@@ -49,7 +49,9 @@ export async function webRoutes(app: App, directory: string = DIRECTORY): Promis
     const type = TYPES[extname(name)];
     if (type === undefined) continue;
     const body = await readFile(`${directory}/${name}`);
-    const packed = /^text\/|svg/.test(type) ? await promisify(gzip)(body) : undefined;
+    // When it is first wanted: most servers are asked for the page late or never, and all are waited for at their start.
+    let packed: Promise<Buffer> | undefined;
+    const isPacked = /^text\/|svg/.test(type);
     const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 27)}"`;
     app.route({
       method: "GET",
@@ -66,12 +68,13 @@ export async function webRoutes(app: App, directory: string = DIRECTORY): Promis
           vary: "accept-encoding",
         });
         if (matches(request.headers["if-none-match"], etag)) return reply.code(304).send();
-        if (packed === undefined || !takesGzip(request.headers["accept-encoding"])) return reply.type(type).send(body);
+        if (!isPacked || !takesGzip(request.headers["accept-encoding"])) return reply.type(type).send(body);
+        packed ??= promisify(gzip)(body);
         // The bytes are others, what they mean is the same.
         return reply
           .type(type)
           .headers({ "content-encoding": "gzip", etag: `W/${etag}` })
-          .send(packed);
+          .send(await packed);
       },
     });
   }

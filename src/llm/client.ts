@@ -5,14 +5,9 @@ import type { LLMClient, LLMOutcome, LLMRequest } from "../engine/ports.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { SegmentWriter } from "../protocol/segment.js";
 import { createDemoModel } from "./demo.js";
-import { readEvents } from "./http-sse.js";
 import { type ModelSpec, originMark, type Protocol } from "./model-spec.js";
 import { type Failure, failure, presentable } from "./outcome.js";
 import { ToolCallIds } from "./tool-call-ids.js";
-import { anthropicMessages } from "./wire/anthropic-messages.js";
-import { gemini } from "./wire/gemini.js";
-import { openaiChat } from "./wire/openai-chat.js";
-import { openaiResponses } from "./wire/openai-responses.js";
 import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
 
 export interface LLMClientDeps {
@@ -40,11 +35,12 @@ const MAX_ANSWER_SEGMENTS = 10_000;
 /** The longest word for how an answer ended; the known ones have some twenty characters. */
 const MAX_FINISH_REASON = 100;
 
-const WIRES: Partial<Record<Protocol, Wire>> = {
-  "anthropic-messages": anthropicMessages,
-  "openai-chat": openaiChat,
-  "openai-responses": openaiResponses,
-  gemini,
+/** Each is loaded with the first Request that speaks it: most servers know one or two of them, none at its start. */
+const WIRES: Partial<Record<Protocol, () => Promise<Wire>>> = {
+  "anthropic-messages": async () => (await import("./wire/anthropic-messages.js")).anthropicMessages,
+  "openai-chat": async () => (await import("./wire/openai-chat.js")).openaiChat,
+  "openai-responses": async () => (await import("./wire/openai-responses.js")).openaiResponses,
+  gemini: async () => (await import("./wire/gemini.js")).gemini,
 };
 
 /** True for a protocol that `createLLMClient` takes. */
@@ -53,19 +49,20 @@ export const speaks = (protocol: Protocol): boolean => protocol === "demo" || WI
 /** @returns a client for one model. Throws for a protocol that `speaks` denies. */
 export function createLLMClient(model: ModelSpec, deps: LLMClientDeps): LLMClient {
   if (model.protocol === "demo") return createDemoModel(deps);
-  const wire = WIRES[model.protocol];
-  if (wire === undefined) throw new Error(`no client for protocol ${model.protocol}`);
-  return { stream: (request) => streamAnswer(wire, model, deps, request) };
+  const load = WIRES[model.protocol];
+  if (load === undefined) throw new Error(`no client for protocol ${model.protocol}`);
+  return { stream: (request) => streamAnswer(load, model, deps, request) };
 }
 
 async function* streamAnswer(
-  wire: Wire,
+  load: () => Promise<Wire>,
   model: ModelSpec,
   deps: LLMClientDeps,
   request: LLMRequest,
 ): AsyncGenerator<readonly OmniMessage[], LLMOutcome, void> {
   const { clock } = deps;
   const { signal } = request;
+  const wire = await load();
   const writer = new SegmentWriter(() => clock.iso());
   const decoder = wire.decoder({
     writer,
@@ -106,6 +103,7 @@ async function* decode(
   const grace = new Grace(clock);
   const signal = AbortSignal.any([request.signal, grace.over]);
   let data = 0;
+  const { readEvents } = await import("./http-sse.js");
   const answer = readEvents(call, { clock, signal, silenceMs });
   try {
     for (;;) {
