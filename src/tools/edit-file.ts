@@ -4,6 +4,7 @@ import { z } from "zod";
 import { replaceFile } from "./atomic-write.js";
 import { explain } from "./file-errors.js";
 import { inTurn } from "./file-lock.js";
+import { finder, lineNumbers, similarLine } from "./text-search.js";
 import { defineTool, type Tool, ToolFailure } from "./tool.js";
 import type { Workspace } from "./workspace.js";
 
@@ -69,11 +70,12 @@ async function readText(workspace: Workspace, path: string): Promise<string> {
 
 function editText(text: string, args: EditArgs, shown: string): { text: string; count: number; lines: string } {
   const { from, to } = inTheFilesLineEnds(text, args.old_string, args.new_string);
-  const places = occurrences(text, from);
+  const find = finder(text, from);
+  const places = occurrences(find, from.length);
   if (places.length === 0) throw new ToolFailure(`old_string does not occur in ${shown}.${hint(text, from)}`);
-  const lines = lineNumbers(text, places);
+  const lines = namedLines(text, places);
   // Occurrences that overlap are as ambiguous as two apart.
-  const several = places.length > 1 || text.includes(from, (places[0] ?? 0) + 1);
+  const several = places.length > 1 || find((places[0] ?? 0) + 1) >= 0;
   if (several && args.replace_all !== true) {
     throw new ToolFailure(
       `old_string occurs more than once in ${shown} (from lines ${lines}). Add text around it until it is unique, or set replace_all.`,
@@ -97,12 +99,12 @@ function inTheFilesLineEnds(text: string, from: string, to: string): { from: str
   const crlf = (part: string) => part.replace(/\r?\n/g, "\r\n");
   if (!text.includes("\r\n")) return { from, to };
   const isPure = !/(?:^|[^\r])\n/.test(text);
-  return isPure || !text.includes(from) ? { from: crlf(from), to: crlf(to) } : { from, to };
+  return isPure || finder(text, from)(0) < 0 ? { from: crlf(from), to: crlf(to) } : { from, to };
 }
 
-function occurrences(text: string, part: string): number[] {
+function occurrences(find: (from: number) => number, length: number): number[] {
   const found: number[] = [];
-  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + part.length)) {
+  for (let at = find(0); at >= 0; at = find(at + length)) {
     if (found.length === MAX_OCCURRENCES) {
       throw new ToolFailure(`old_string occurs more than ${MAX_OCCURRENCES} times. Edit the file with exec_command.`);
     }
@@ -111,30 +113,16 @@ function occurrences(text: string, part: string): number[] {
   return found;
 }
 
-function lineNumbers(text: string, places: readonly number[]): string {
-  const numbers: number[] = [];
-  let line = 1;
-  let from = 0;
-  for (const place of places.slice(0, MAX_LINES_NAMED)) {
-    for (let at = text.indexOf("\n", from); at >= 0 && at < place; at = text.indexOf("\n", from)) {
-      line += 1;
-      from = at + 1;
-    }
-    numbers.push(line);
-  }
-  return numbers.join(", ") + (places.length > MAX_LINES_NAMED ? ", ..." : "");
+function namedLines(text: string, places: readonly number[]): string {
+  const named = lineNumbers(text, places.slice(0, MAX_LINES_NAMED)).join(", ");
+  return named + (places.length > MAX_LINES_NAMED ? ", ..." : "");
 }
 
 /** Where the first line of the text stands with other white space, which is the usual mistake. */
 function hint(text: string, part: string): string {
-  const squeeze = (line: string) => line.replace(/\s+/g, " ").trim();
-  const wanted = part
-    .split("\n")
-    .map(squeeze)
-    .find((line) => line !== "");
-  if (wanted === undefined) return "";
-  const at = text.split("\n").findIndex((line) => squeeze(line) === wanted);
-  return at < 0
+  if (!/\S/.test(part)) return "";
+  const line = similarLine(text, part);
+  return line === undefined
     ? " Read the file again."
-    : ` Line ${at + 1} is like its first line; compare white space and what follows.`;
+    : ` Line ${line} is like its first line; compare white space and what follows.`;
 }
