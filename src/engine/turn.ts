@@ -2,6 +2,7 @@
 // outputs are in, or closed in the order of an interrupt: model segments, undecided calls, outputs, then the tail of
 // the Request if it is still open.
 
+import { setMaxListeners } from "node:events";
 import type { Clock } from "../clock.js";
 import type { PartialAggregator } from "../protocol/aggregate.js";
 import { addTokenCounts, requestBegin, requestEnd, tokenUsage, toolCallOutput } from "../protocol/builders.js";
@@ -216,6 +217,8 @@ class ToolLane {
 
   constructor(deps: TurnDeps) {
     this.#deps = deps;
+    // Each running tool listens to it, and a model may call any number at once.
+    setMaxListeners(0, this.#stop.signal);
   }
 
   start(call: Call): void {

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { gate, harness, kinds, type Script, scriptedModel, scriptedTools } from "../support/engine.js";
@@ -294,4 +294,29 @@ test("pauses are counted in a row: an answer that made a call in between begins 
   const task = harness({ model, environment });
   expect(await task.run("go")).toEqual({ status: "completed" });
   expect(model.requests).toHaveLength(18);
+});
+
+test("any number of tools beside each other is no leak, and Node does not warn of one", async () => {
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning);
+  process.on("warning", onWarning);
+  onTestFinished(() => void process.off("warning", onWarning));
+  const calls = Array.from({ length: 30 }, (_, index) => ({ call: "wait", id: `call_${index}` }));
+  const model = scriptedModel([{ steps: calls }, { steps: [{ say: "done" }] }]);
+  const all = gate();
+  let running = 0;
+  const environment = scriptedTools({
+    wait: async function* (_args, { signal }) {
+      const aborted = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+      running += 1;
+      if (running === calls.length) all.open();
+      await Promise.race([all.promise, aborted]);
+      yield "out";
+    },
+  });
+  const task = harness({ model, environment });
+  expect(await task.run("go")).toEqual({ status: "completed" });
+  // Node tells of it a tick later.
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warnings).toEqual([]);
 });
