@@ -7,6 +7,7 @@ import { SegmentWriter } from "../protocol/segment.js";
 import { createDemoModel } from "./demo.js";
 import { type ModelSpec, originMark, type Protocol } from "./model-spec.js";
 import { type Failure, failure, presentable } from "./outcome.js";
+import { refusedForSize } from "./request-size.js";
 import { ToolCallIds } from "./tool-call-ids.js";
 import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
 
@@ -72,7 +73,7 @@ async function* streamAnswer(
   });
   let lost: Failure | undefined;
   try {
-    lost = yield* decode(wire.encode(request, model), decoder, writer, request, deps);
+    lost = refusedForSize(request) ?? (yield* decode(wire.encode(request, model), decoder, writer, request, deps));
   } catch (cause) {
     // An address that is none, or a fault of ours: an outcome either way, for nothing may be thrown from here.
     lost = unexpected(cause);

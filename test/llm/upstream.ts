@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from "node:net";
 import { afterEach, expect } from "vitest";
 import type { Clock } from "../../src/clock.js";
-import type { LLMOutcome } from "../../src/engine/ports.js";
+import type { LLMOutcome, LLMRequest } from "../../src/engine/ports.js";
 import { createLLMClient } from "../../src/llm/client.js";
 import type { ModelSpec } from "../../src/llm/model-spec.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
@@ -72,7 +72,12 @@ afterEach(() => {
 
 export const streamHead = { "content-type": "text/event-stream" };
 
-export function start(upstream: { baseUrl: string }, clock: Clock, model: Partial<ModelSpec> = {}) {
+export function start(
+  upstream: { baseUrl: string },
+  clock: Clock,
+  model: Partial<ModelSpec> = {},
+  request: Partial<LLMRequest> = {},
+) {
   const abort = new AbortController();
   let n = 0;
   const client = createLLMClient(modelSpec({ baseUrl: upstream.baseUrl, apiKey: "sk-secret", ...model }), {
@@ -81,7 +86,7 @@ export function start(upstream: { baseUrl: string }, clock: Clock, model: Partia
     requestTimeoutMs: SILENCE_MS,
     demoDelayMs: 0,
   });
-  return { abort, stream: client.stream(llmRequest({ signal: abort.signal })) };
+  return { abort, stream: client.stream(llmRequest({ ...request, signal: abort.signal })) };
 }
 
 export async function drain(
