@@ -103,7 +103,7 @@ class Conversation {
     this.#session = this.#connected.client.session(session.sessionId);
     this.#title = session.title;
     this.#following = this.#session.follow({ pageSize: 1000, signal: this.#leaving.signal });
-    await watch(this.#following, ({ cursor }) => cursor !== null || undefined);
+    await watch(this.#following, ({ task }) => task !== null || undefined);
     this.#unseen.skip(this.#following.view);
     const { stdin, stderr } = this.#io;
     const isPerson = stdin.isTTY === true;
@@ -121,6 +121,9 @@ class Conversation {
 
   async #converse(session: SessionClient, questions: Questions, { sessionId }: Session): Promise<number> {
     let code = 0;
+    // What is under way comes first: it may be waiting for this very person.
+    const { task } = (this.#following as Following).view;
+    if (task?.taskId !== undefined) code = await this.#toEnd(session, task.taskId, questions);
     while (!this.#leaving.signal.aborted) {
       this.#terminal.endLine();
       const input = await questions.ask("> ", this.#leaving.signal);
@@ -164,30 +167,42 @@ class Conversation {
 
   /** One Task from its prompt to its end. */
   async #say(session: SessionClient, input: string, questions: Questions | undefined): Promise<number> {
-    const following = this.#following as Following;
-    const terminal = this.#terminal;
-    const { client } = this.#connected;
-    const { json = false, yes = false } = this.#options;
-    const approving = new Approving({ client, terminal, questions, allowsAll: yes, onEnd: this.#leave });
-    const show = json ? this.#showJson : this.#showText();
     this.#isRunning = true;
     try {
       const { taskId, queued } = await session.submit({ input, whenBusy: "queue" }, { idempotencyKey: randomUUID() });
-      if (queued > 0) terminal.line(queued === 1 ? "It runs next." : `It waits behind ${queued} others.`, "dim");
-      const isOver = endOf(session, taskId);
-      let onAnswered = () => {};
-      const ended = await watch(following, async (view) => {
-        approving.look(view, () => onAnswered());
-        if (approving.isAsking) return undefined;
-        onAnswered = () => show(following.view);
-        show(await joined(following, this.#unseen.from));
-        return isOver(view);
-      });
-      approving.stop();
-      return this.#codeOf(ended);
+      if (queued > 0) {
+        const place = queued === 1 ? "It runs next." : `It waits behind ${queued} others.`;
+        this.#terminal.line(place, "dim");
+      }
+      return await this.#toEnd(session, taskId, questions);
     } finally {
       this.#isRunning = false;
     }
+  }
+
+  /** Shows a Task, and asks about what it wants to do, until it is over. */
+  async #toEnd(session: SessionClient, taskId: string, questions: Questions | undefined): Promise<number> {
+    const following = this.#following as Following;
+    const { json = false, yes = false } = this.#options;
+    const show = json ? this.#showJson : this.#showText();
+    const approving = new Approving({
+      client: this.#connected.client,
+      terminal: this.#terminal,
+      questions,
+      allowsAll: yes,
+      onEnd: this.#leave,
+    });
+    const isOver = endOf(session, taskId);
+    this.#isRunning = true;
+    const ended = await watch(following, async (view, again) => {
+      approving.look(view, again);
+      if (approving.isAsking) return undefined;
+      show(await joined(following, this.#unseen.from));
+      return isOver(view);
+    });
+    approving.stop();
+    this.#isRunning = false;
+    return this.#codeOf(ended);
   }
 
   #showText(): (view: View) => void {

@@ -3,12 +3,13 @@
 import type { Following, View } from "../client/index.js";
 
 /**
- * Calls `show` with each view until it returns something, or the following is over.
+ * Calls `show` with each view until it returns something, or the following is over. `again` has it called once more,
+ * also with a view that it has seen.
  * @returns what `show` returned, or undefined.
  */
 export async function watch<T>(
   following: Following,
-  show: (view: View) => Promise<T | undefined> | T | undefined,
+  show: (view: View, again: () => void) => Promise<T | undefined> | T | undefined,
 ): Promise<T | undefined> {
   let isOver = false;
   let wake = () => {};
@@ -18,12 +19,16 @@ export async function watch<T>(
     wake();
   });
   let seen: View | undefined;
+  const again = () => {
+    seen = undefined;
+    wake();
+  };
   try {
     for (;;) {
       const { view } = following;
       if (view !== seen) {
         seen = view;
-        const result = await show(view);
+        const result = await show(view, again);
         if (result !== undefined) return result;
       } else if (isOver) return undefined;
       else {

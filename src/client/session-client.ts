@@ -59,7 +59,8 @@ export interface SessionClient {
   approvals(options?: CallOptions): Promise<Approval[]>;
   /** Answers a call of this very Session; `Client.decide` finds the Session of an approval by itself. */
   decide(toolCallId: string, decision: Decide | Decide["decision"], options?: CallOptions): Promise<void>;
-  abort(body?: AbortTask, options?: CallOptions): Promise<void>;
+  /** Ends the running Task. Resolves once that is accepted. @returns whether anything was running. */
+  abort(body?: AbortTask, options?: CallOptions): Promise<boolean>;
   compact(options?: CallOptions): Promise<void>;
   /** Ends the wait for a further try. @returns whether there was one. */
   retryNow(options?: CallOptions): Promise<boolean>;
@@ -72,6 +73,9 @@ export interface SessionClient {
   /** Keeps a view of the Session for as long as it is wanted. */
   follow(options?: FollowOptions): Following;
 }
+
+/** Neither this answer of `abort` nor the other has a body. */
+const ACCEPTED = 202;
 
 export function createSessionClient(id: string, transport: Transport): SessionClient {
   const path = pathOf(id);
@@ -101,7 +105,10 @@ export function createSessionClient(id: string, transport: Transport): SessionCl
       const body = typeof decision === "string" ? { decision } : decision;
       return json({ method: "POST", body, ...options }, `/approvals/${encodeURIComponent(toolCallId)}`);
     },
-    abort: (body, options) => json({ method: "POST", body, ...options }, "/abort"),
+    abort: async (body, options) => {
+      const { status } = await transport.open({ method: "POST", path: `${path}/abort`, body, ...options });
+      return status === ACCEPTED;
+    },
     compact: (options) => json({ method: "POST", ...options }, "/compact"),
     retryNow: async (options) =>
       (await json<{ skipped: boolean }>({ method: "POST", ...options }, "/retry-now")).skipped,

@@ -197,6 +197,49 @@ test("a prompt at a terminal is answered there: y, n, a reason, Ctrl-D", async (
   expect(stdout).toMatch(/omnid chat --session session-\S+ goes on here/);
 });
 
+test("who leaves with a question open is asked it again by the next chat, and the Task goes on", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const home = temporaryFolder();
+  const env = { HOME: home, TERM: "xterm", OMNID_DATA_DIR: join(home, "data") };
+  const chat = (...args: string[]) => {
+    const command = [process.execPath, inject("cli"), "chat", ...args].join(" ");
+    return startProcess(script, ["-qec", command, "/dev/null"], { env, input: undefined, cwd: home });
+  };
+  const first = chat();
+  await first.says(/Ctrl-D ends[\s\S]*> /);
+  first.child.stdin.write("/run echo later\r");
+  await first.says(/Allow exec_command echo later[\s\S]*why not: /);
+  first.child.stdin.write("\u0004");
+  expect((await first.finished).code).toBe(130);
+  const second = chat("--session", "last");
+  await second.says(/Allow exec_command echo later[\s\S]*why not: /);
+  second.child.stdin.write("y\r");
+  await second.says(/`echo later` ended with exit code 0[\s\S]*> /);
+  second.child.stdin.write("\u0004");
+  expect((await second.finished).code).toBe(0);
+});
+
+test("a question that is answered elsewhere is taken back, and the Task is shown to its end", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const server = await startOmnid();
+  const env = { TERM: "xterm", OMNID_URL: server.url };
+  const command = `${process.execPath} ${inject("cli")} chat`;
+  const run = startProcess(script, ["-qec", command, "/dev/null"], { env, input: undefined });
+  await run.says(/Ctrl-D ends[\s\S]*> /);
+  run.child.stdin.write("/run echo once\r");
+  await run.says(/why not: /);
+  const client = createClient({ baseUrl: server.url });
+  const { sessions } = await client.sessions.list();
+  await client.session(sessions[0]!.sessionId).abort();
+  await run.says(/aborted: user[\s\S]*> /);
+  run.child.stdin.write("\u0004");
+  await run.finished;
+});
+
 test("NO_COLOR takes the colours away, not the terminal", async ({ skip }) => {
   const script = "/usr/bin/script";
   if (!existsSync(script)) skip("there is no `script` to make a terminal with");

@@ -34,6 +34,10 @@ test("every call of a Session's life is answered with what its type says", async
   const ids = [];
   for await (const each of client.sessions.all({ limit: 1 })) ids.push(each.sessionId);
   expect(new Set(ids).size).toBe(4);
+  await expect(session.steer("too early")).rejects.toMatchObject({ status: 409, code: "not_running" });
+  expect(await session.abort()).toBe(false);
+  await session.submit("/run sleep 60");
+  expect(await session.abort({ clearQueue: true })).toBe(true);
   await session.delete();
   await expect(session.get()).rejects.toMatchObject({ status: 404, code: "session_not_found" });
 });
