@@ -1,5 +1,5 @@
 // One connection to an MCP server, from its opening to its loss. The SDK speaks the protocol; here every wait has an
-// end, nothing that a server sends is trusted, and its schemas are never compiled in this process.
+// end, nothing that a server sends is trusted, and the SDK compiles none of its schemas.
 //
 // The SDK is loaded when the first server is connected to: who has none does not pay for it.
 
@@ -76,7 +76,7 @@ export async function openMcpClient(options: McpClientOptions): Promise<McpClien
   });
   const sdk = new SdkClient(
     { name: "omnid", version: VERSION },
-    // The default would compile the schemas that a server sends.
+    // The default would compile the schemas of results, each in no bounded time.
     {
       jsonSchemaValidator: {
         getValidator: () => (data) => ({ valid: true, data: data as never, errorMessage: undefined }),

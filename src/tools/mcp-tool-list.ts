@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { ToolDefinition } from "../protocol/payloads.js";
 import { ok, type Result, refuse } from "../result.js";
+import { type ArgumentCheck, argumentCheck } from "./mcp-arguments.js";
 import { mcpToolName } from "./mcp-names.js";
 
 /** Providers take 128 tools in a Request; this leaves room for other servers and the built-in ones. */
@@ -20,6 +21,7 @@ export interface McpTool {
   readonly ownName: string;
   readonly definition: ToolDefinition;
   readonly mayWrite: boolean;
+  readonly check: ArgumentCheck;
 }
 
 export interface JudgedTools {
@@ -98,7 +100,8 @@ function judge(serverKey: string, one: unknown): Result<{ tool: McpTool; size: n
     parameters,
   };
   const mayWrite = annotations?.readOnlyHint !== true || annotations.destructiveHint === true;
-  return ok({ tool: { ownName: name, definition, mayWrite }, size: chars + told.length });
+  const tool = { ownName: name, definition, mayWrite, check: argumentCheck(inputSchema) };
+  return ok({ tool, size: chars + told.length });
 }
 
 function isWithinDepth(value: unknown, depth: number): boolean {

@@ -2,7 +2,7 @@
 // context begins; a call looks up the server as it is then.
 
 import type { Clock } from "../clock.js";
-import { unreachable } from "../result.js";
+import { refuse, unreachable } from "../result.js";
 import type { McpServerSpec } from "./mcp-client.js";
 import { McpConnection, type McpLog, type ServerCallOutcome } from "./mcp-connection.js";
 import { MAX_MCP_TOOLS } from "./mcp-limits.js";
@@ -90,19 +90,25 @@ const unknownTool = (name: string): McpTool => ({
   ownName: name,
   definition: { name, description: "", parameters: { type: "object" } },
   mayWrite: true,
+  check: () => [],
 });
 
 function toolOf(
   connection: McpConnection,
-  { definition, mayWrite }: McpTool,
+  { definition, mayWrite, check }: McpTool,
   onCall: NonNullable<McpOptions["onCall"]>,
 ): Tool<Record<string, unknown>> {
   const { name } = definition;
   return {
     definition,
     mayWrite,
-    // The server checks the rest against its schema, and says what is wrong better than we could.
-    parse: (json) => parseObject(name, json),
+    parse: (json) => {
+      const object = parseObject(name, json);
+      const problems = object.ok ? check(object.value) : [];
+      if (problems.length === 0) return object;
+      const lines = problems.map((problem) => `- ${problem}`);
+      return refuse("bad_arguments", [`The arguments of ${name} do not fit its parameters:`, ...lines].join("\n"));
+    },
     async *run(args, { signal }) {
       const outcome = await connection.call(name, args, signal);
       onCall({ server: connection.name, outcome: outcome.kind });

@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from "vitest";
 import type { McpServerSpec } from "../../src/tools/mcp-client.js";
 import { everything, startEverything } from "../support/mcp-servers.js";
 import { connect } from "./mcp-support.js";
-import { execute } from "./support.js";
+import { callOf, execute } from "./support.js";
 
 describe.each([
   ["stdio", async (): Promise<McpServerSpec> => everything()],
@@ -44,6 +44,17 @@ describe.each([
       stop_reason: "failed",
       output: expect.stringMatching(/message/),
     });
+  });
+
+  test("arguments that do not fit the schema of a tool are known before anyone is asked", async () => {
+    const { environment } = await connect({ every: await specOf() });
+    const check = (tool: string, args: object) => environment.check(callOf(`mcp__every__${tool}`, args));
+    expect(check("echo", {})).toBe(
+      "The arguments of mcp__every__echo do not fit its parameters:\n- arguments: must have required property 'message'",
+    );
+    expect(check("get-sum", { a: "x", b: {} })).toMatch(/\n- a: must be number\n- b: must be number$/);
+    expect(check("echo", { message: "hi" })).toBeUndefined();
+    expect(check("get-sum", { a: 1, b: 2.5 })).toBeUndefined();
   });
 
   test("calls run beside each other, and one that is aborted ends at once", async () => {
