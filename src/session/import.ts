@@ -29,6 +29,10 @@ const MAX_PROBLEMS = 20;
 const MAX_RECORD_DEPTH = 1_100;
 /** Each begins a file. */
 const MAX_CONTEXTS = 10_000;
+/** What one context may weigh: it is held in memory as long as its Session is. */
+const MAX_CONTEXT_WEIGHT = 512 * 1024 * 1024;
+/** What a value costs in memory beyond its text, about, in bytes. */
+const VALUE_WEIGHT = 40;
 
 /** The file is no Trace: thrown through the store, which then leaves nothing. */
 class BadFile extends Error {
@@ -83,6 +87,8 @@ class Upload {
   /** The newest `session_meta`: what the Session goes on with. */
   #meta: SessionMetaPayload | undefined;
   #contexts = 0;
+  /** Of the context at hand. */
+  #weight = 0;
 
   constructor(source: ImportSource, own: Readonly<Record<string, string>>) {
     this.#source = source;
@@ -100,7 +106,7 @@ class Upload {
     const { chunks, maxLineBytes } = this.#source;
     for await (const lines of uploadedLines(chunks, maxLineBytes)) {
       const batch = lines.flatMap((line) => this.#take(line) ?? []);
-      if (this.#problems.length >= MAX_PROBLEMS) break;
+      if (this.#problems.length >= MAX_PROBLEMS || this.#weight < 0) break;
       if (batch.length > 0 && this.#problems.length === 0) yield batch;
     }
     if (this.#problems.length > 0) throw new BadFile(this.#problems);
@@ -110,6 +116,12 @@ class Upload {
   #take(line: UploadedLine): string | undefined {
     const { number } = line;
     const isLenient = this.#source.damaged === "skip";
+    if (line.bytes !== undefined) this.#weight += weightOf(line.bytes);
+    if (this.#weight > MAX_CONTEXT_WEIGHT) {
+      this.#weight = Number.NEGATIVE_INFINITY; // Once is enough.
+      this.#fault(number, "the records since the last session_meta are more than a Session can hold in memory");
+    }
+    if (this.#weight < 0) return undefined;
     const found = line.bytes === undefined ? undefined : recordIn(line.bytes, number === 1, isLenient);
     if (found === "blank") return undefined;
     if (found === undefined || typeof found === "string") {
@@ -130,6 +142,7 @@ class Upload {
       const problems = "problems" in judged ? judged.problems.join("; ") : "";
       this.#fault(number, `a Trace begins with a session_meta; ${problems}`);
     }
+    this.#weight = 0;
     this.#contexts += 1;
     if (this.#contexts > MAX_CONTEXTS) this.#fault(number, `the file has more than ${MAX_CONTEXTS} contexts`);
     return rewritePayload(json, this.#own);
@@ -139,6 +152,17 @@ class Upload {
     if (this.#problems.length < MAX_PROBLEMS) this.#problems.push({ path: `line ${number}`, message });
   }
 }
+
+/** About the memory that a line takes once it is parsed: many small values take more than their text. */
+function weightOf(line: Buffer): number {
+  let values = 0;
+  for (const byte of line) if (byte === COMMA || byte === BRACKET || byte === BRACE) values += 1;
+  return line.length + VALUE_WEIGHT * values;
+}
+
+const COMMA = 0x2c;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 
 /** @returns the record in a line, or what is wrong with it; `blank` for a line that says nothing. */
 function recordIn(bytes: Buffer, isFirst: boolean, isLenient: boolean): ParsedRecord | string {

@@ -229,6 +229,27 @@ test("a file of nothing but contexts does not make a file of each", async () => 
   expect(refused).toMatchObject({ ok: false, code: "invalid_request", problems: [{ path: "line 10001" }] });
 });
 
+test("a context that takes more memory than it has text is refused before it fills the memory", async () => {
+  const dataDir = tempDir();
+  const host = await hostOn({ model: scriptedModel([]), dataDir });
+  const meta = scriptedMeta({});
+  const record = { ...make.userText(AT, "hello"), x: Array.from({ length: 300_000 }, () => ({})) };
+  const line = Buffer.from(`${JSON.stringify(record)}\n`);
+  let sent = 0;
+  const chunks = async function* () {
+    yield Buffer.from(`${JSON.stringify(meta)}\n`);
+    for (; sent < 1000; sent += 1) yield line;
+  };
+  const refused = await take(host, chunks());
+  expect(refused).toMatchObject({
+    ok: false,
+    code: "invalid_request",
+    problems: [{ message: expect.stringContaining("more than a Session can hold") }],
+  });
+  expect(sent).toBeLessThan(50);
+  expect(readdirSync(join(dataDir, "sessions"))).toEqual([]);
+});
+
 test("a client that goes away in the middle leaves nothing, and what it threw is thrown on", async () => {
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([]), dataDir });
