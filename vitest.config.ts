@@ -14,6 +14,8 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     testTimeout: 30_000,
     hookTimeout: 30_000,
+    // What is waited for comes when it comes; one second is no claim, and a busy machine takes longer.
+    expect: { poll: { timeout: 20_000 } },
     pool: "forks",
     // Most of the time a test waits: for a process, a browser, a clock of its own.
     maxWorkers: 2,

@@ -4,6 +4,7 @@ import { render } from "preact";
 import { loadModels } from "./actions.js";
 import { followList } from "./list.js";
 import { App } from "./parts/app.js";
+import { focusPrompt } from "./parts/focus.js";
 import { isOnline } from "./state.js";
 import { loadTheme } from "./theme.js";
 import { watchBrowser } from "./watch.js";
@@ -20,5 +21,7 @@ loadTheme();
 const host = document.getElementById("app");
 if (host !== null) render(<App />, host);
 watchBrowser(isOnline);
+// Where there is a keyboard, one may begin at once; elsewhere it would cover half the page.
+if (matchMedia("(hover: hover)").matches) focusPrompt();
 void loadModels();
 void followList();

@@ -4,18 +4,20 @@
 // page's policy (no inline script, no picture from elsewhere) the third.
 
 import DOMPurify, { type Config } from "dompurify";
-import { Marked, type Tokens } from "marked";
+import { Marked } from "marked";
+import { NO_TOKENS, type Tokens, tokensOf } from "./markdown-tokens.js";
 
 /** HTML that went through the sanitiser; where the browser knows trusted types it is of one, and nothing else is let in. */
 export type CleanHtml = string & { readonly clean: unique symbol };
 
 export interface Block {
+  source: string;
   html: CleanHtml;
   /** There is code in it, to be coloured once the block is over. */
   hasCode: boolean;
 }
 
-const marked = new Marked({ gfm: true, breaks: false });
+const marked = new Marked({ gfm: true });
 
 marked.use({
   renderer: {
@@ -59,29 +61,31 @@ DOMPurify.addHook("afterSanitizeAttributes", (node) => {
   if (node.nodeName === "IMG" && !isPicture(node.getAttribute("src") ?? "")) node.remove();
 });
 
-/** Parses all of it: whole and half a text give the same blocks up to where the half ends. */
-export function blocksOf(text: string): Block[] {
-  const tokens = marked.lexer(text);
-  return tokens
+/** A text as far as it was rendered. */
+export interface Rendered {
+  readonly tokens: Tokens;
+  readonly blocks: readonly Block[];
+}
+
+export const NOTHING: Rendered = { tokens: NO_TOKENS, blocks: [] };
+
+/**
+ * The blocks of a text. Whole and half a text give the same ones up to where the half ends; those of `before` that have
+ * not changed are taken from there.
+ */
+export function rendered(text: string, before: Rendered = NOTHING): Rendered {
+  const tokens = tokensOf(text, before.tokens);
+  if (tokens === before.tokens) return before;
+  const blocks = tokens.list
     .filter(({ type }) => type !== "space" && type !== "def")
-    .map((token) => ({ html: clean(htmlOf(token)), hasCode: token.raw.includes("```") || token.type === "code" }));
-}
-
-/** The last parses: a block that has not changed is not rendered again. */
-const rendered = new Map<string, CleanHtml>();
-const KEPT = 2_000;
-
-function htmlOf(token: Tokens.Generic): string {
-  return marked.parser([token]);
-}
-
-function clean(html: string): CleanHtml {
-  const known = rendered.get(html);
-  if (known !== undefined) return known;
-  const safe = sanitised(html, POLICY);
-  if (rendered.size >= KEPT) rendered.clear();
-  rendered.set(html, safe);
-  return safe;
+    .map((token, index) => {
+      const source = `${tokens.definitions}${token.raw}`;
+      const known = before.blocks[index];
+      if (known?.source === source) return known;
+      const html = sanitised(marked.parser([token]), POLICY);
+      return { source, html, hasCode: token.type === "code" || token.raw.includes("```") };
+    });
+  return { tokens, blocks };
 }
 
 /** HTML of our own making, such as coloured code. */

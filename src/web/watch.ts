@@ -47,16 +47,21 @@ function showView(next: View): void {
 function announceChange(before: View | null, next: View): void {
   const wasBusy = before?.task !== null && before?.task !== undefined && before.task.state !== "idle";
   const asked = next.approvals.find((each) => before?.approvals.includes(each) !== true);
-  if (asked !== undefined) announcement.value = `${asked.toolCall.payload.name} needs your approval.`;
+  if (asked !== undefined) announce(`${asked.toolCall.payload.name} needs your approval.`);
   else if (wasBusy && next.task?.state === "idle") {
     const answer = next.messages.findLast(
       ({ message }) => isPayload(message, "text") && message.payload.role === "assistant",
     );
     const said = answer !== undefined && isPayload(answer.message, "text") ? answer.message.payload.text : "";
-    announcement.value = next.task.ended?.error?.message ?? `Finished. ${said.slice(0, 500)}`;
+    announce(next.task.ended?.error?.message ?? `Finished. ${said.slice(0, 500)}`);
   } else if (before?.connection.status === "live" && next.connection.status === "waiting") {
-    announcement.value = "The connection is lost. It is tried again.";
+    announce("The connection is lost. It is tried again.");
   }
+}
+
+/** The same words again are another announcement only where they are not the same text. */
+function announce(text: string): void {
+  announcement.value = announcement.value === text ? `${text}\u00a0` : text;
 }
 
 const HIDDEN_MS = 250;
@@ -93,7 +98,7 @@ export const refreshQueue = (): void => void following?.refreshQueue().catch(() 
 
 /** Keeps what depends on the browser: the hash, the network, the time. */
 export function watchBrowser(isOnline: { value: boolean }): void {
-  const fromHash = () => select(location.hash.length > 1 ? decodeURIComponent(location.hash.slice(1)) : null);
+  const fromHash = () => select(idIn(location.hash));
   addEventListener("hashchange", fromHash);
   const back = () => {
     isOnline.value = navigator.onLine;
@@ -106,4 +111,13 @@ export function watchBrowser(isOnline: { value: boolean }): void {
     if (isCounting || Date.now() - now.value > 30_000) now.value = Date.now();
   }, 500);
   fromHash();
+}
+
+function idIn(hash: string): string | null {
+  if (hash.length <= 1) return null;
+  try {
+    return decodeURIComponent(hash.slice(1));
+  } catch {
+    return hash.slice(1); // typed by hand; no Session has such an id, which is said as of any other
+  }
 }

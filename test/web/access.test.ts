@@ -87,7 +87,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
     await page.keyboard.press("Enter");
     await ready(page);
     expect(await page.locator(".tool .output").textContent()).toContain("not today");
-    expect(await page.evaluate("document.activeElement.id")).toBe("prompt");
+    await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("prompt");
     await page.keyboard.press("Control+K");
     await page.keyboard.type("echo no");
     expect(await page.locator("#sessions .row-session").count()).toBe(1);
@@ -104,6 +104,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard" }).waitFor();
     await page.keyboard.press("Escape");
+    await page.getByRole("dialog", { name: "Keyboard" }).waitFor({ state: "detached" });
     await page.keyboard.press("/");
     expect(await page.evaluate("document.activeElement.id")).toBe("prompt");
   });

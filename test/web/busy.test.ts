@@ -52,7 +52,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await page.locator("article.assistant", { hasText: "to the third" }).waitFor();
     await ready(page);
     expect(await promptsIn(page)).toEqual(["first", "third"]);
-    expect(await waiting.count()).toBe(0);
+    await expect.poll(() => waiting.count()).toBe(0);
   });
 
   test("steering waits visibly until the model has it, and then stands in the conversation as what it was", async () => {
@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await ready(page);
     const steered = page.locator("article.user", { hasText: "look left" });
     expect(await steered.textContent()).toContain("sent while it worked");
-    expect(await waiting.count()).toBe(0);
+    await expect.poll(() => waiting.count()).toBe(0);
   });
 
   test("an interrupting prompt ends what runs and is answered next", async () => {

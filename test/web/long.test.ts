@@ -8,6 +8,7 @@ import { type OmniMessage, toLine } from "../../src/protocol/message.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { AT, metaOf } from "../support/messages.js";
 import { type Server, startOmnid } from "../support/server.js";
+import { gate } from "../support/upstream.js";
 import { hasBrowser, openWindow, ready, send } from "./browser.js";
 
 const TURNS = 5_000;
@@ -83,19 +84,20 @@ describe.skipIf(!hasBrowser)("a page with 10,000 messages", { timeout: 180_000 }
       .getByText(/still here/)
       .first()
       .waitFor();
+    const held = gate();
     await page.route("**/messages?*before=*", async (route) => {
-      await route.fulfill({ response: await route.fetch() });
+      await held.opened;
+      await route.continue();
     });
-    const asked = page.waitForResponse((response) => response.url().includes("before="));
+    const asked = page.waitForRequest((request) => request.url().includes("before="));
     await inPage(page, "document.querySelector('#scroller').scrollTo({ top: 200 })");
-    const text = await rowAt(page, 300);
-    const place = `[...document.querySelectorAll("#items > .row")].find((row) => row.textContent === ${JSON.stringify(text)})?.getBoundingClientRect().top`;
-    const before = await inPage<number>(page, place);
-    const height = await inPage<number>(page, "document.querySelector('#scroller').scrollHeight");
     await asked;
-    await expect
-      .poll(() => inPage<number>(page, "document.querySelector('#scroller').scrollHeight"))
-      .toBeGreaterThan(height + 1000);
+    const height = () => inPage<number>(page, "document.querySelector('#scroller').scrollHeight");
+    const key = await inPage<string>(page, "document.elementFromPoint(700, 300).closest('.row').dataset.key");
+    const place = `document.querySelector('.row[data-key="${key}"]').getBoundingClientRect().top`;
+    const [before, was] = [await inPage<number>(page, place), await height()];
+    held.open();
+    await expect.poll(height).toBeGreaterThan(was + 1000);
     expect(Math.abs((await inPage<number>(page, place)) - before)).toBeLessThan(2);
   });
 

@@ -95,8 +95,8 @@ function useDocumentTitle(): void {
 
 function onKey(event: KeyboardEvent): void {
   const isControl = event.ctrlKey || event.metaKey;
+  if (document.querySelector("dialog[open]") !== null) return;
   if (event.key === "Escape") closeDrawer();
-  if (dialog.peek() !== null) return;
   if (isControl && event.key.toLowerCase() === "k") {
     event.preventDefault();
     isDrawerOpen.value = matchMedia("(max-width: 767px)").matches;

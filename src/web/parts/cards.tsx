@@ -66,7 +66,9 @@ function UserCard({ item }: Of<"user">) {
   const { text, at, steered, forkAt } = item;
   return (
     <article class="user" aria-label="You" title={new Date(at).toLocaleString()}>
-      <div class="bubble">{text}</div>
+      <div class="bubble" dir="auto">
+        {text}
+      </div>
       {steered && <p class="note">sent while it worked</p>}
       <MessageTools text={text}>
         {forkAt !== null && <ForkButton label="Ask this again in a fork" onFork={() => fork(forkAt, { text })} />}
@@ -117,7 +119,9 @@ function ThinkingCard({ item }: Of<"thinking">) {
       isOpenAtFirst={false}
       summary={open ? "Thinking…" : "Thinking"}
     >
-      <div class="thought">{text === "" && !open ? "The provider keeps this reasoning to itself." : text}</div>
+      <div class="thought" dir="auto">
+        {text === "" && !open ? "The provider keeps this reasoning to itself." : text}
+      </div>
     </Folded>
   );
 }

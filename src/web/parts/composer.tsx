@@ -45,6 +45,7 @@ export function Composer() {
         id="prompt"
         ref={box}
         rows={1}
+        dir="auto"
         placeholder={isBusy.value ? placeholders[whenBusy.value] : "Ask for something"}
         enterkeyhint="send"
         readOnly={isMoving}

@@ -61,8 +61,10 @@ function Modal({ title, isFirm = false, children, ...rest }: ModalProps) {
       onCancel={(event) => {
         if (isFirm) event.preventDefault();
       }}
-      onClose={() => {
+      onClose={({ currentTarget }) => {
+        // A second Escape closes it whatever is said above.
         if (!isFirm) close();
+        else if (currentTarget.isConnected) currentTarget.showModal();
       }}
     >
       {children}

@@ -18,21 +18,24 @@ interface MenuProps {
   children: ComponentChildren;
 }
 
-const MARGIN_PX = 8;
+const GAP_PX = 4;
 
 export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
   const popover = useId();
   const button = useRef<HTMLButtonElement>(null);
   const list = useRef<HTMLDivElement>(null);
+  // Before it is shown, so that it is nowhere else first; its size is not known by then.
   const place = () => {
     const box = list.current;
     const from = button.current?.getBoundingClientRect();
     if (box === null || from === undefined) return;
-    const { offsetWidth: width, offsetHeight: height } = box;
-    const fitsBelow = from.bottom + height + MARGIN_PX < innerHeight;
-    box.style.top = `${fitsBelow ? from.bottom + 4 : Math.max(MARGIN_PX, from.top - height - 4)}px`;
-    box.style.left = `${Math.max(MARGIN_PX, Math.min(from.right - width, innerWidth - width - MARGIN_PX))}px`;
-    items(box)[0]?.focus();
+    const isBelow = from.bottom < innerHeight * 0.6;
+    box.style.top = isBelow ? `${from.bottom + GAP_PX}px` : "auto";
+    box.style.bottom = isBelow ? "auto" : `${innerHeight - from.top + GAP_PX}px`;
+    // To the left of the button's right edge where there is room, to the right of its left edge elsewhere.
+    const isLeft = from.right > innerWidth * 0.4;
+    box.style.right = isLeft ? `${innerWidth - from.right}px` : "auto";
+    box.style.left = isLeft ? "auto" : `${from.left}px`;
   };
   const onKey = (event: KeyboardEvent) => {
     const all = items(list.current);
@@ -64,16 +67,18 @@ export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
         aria-label={label}
         class="menu"
         tabIndex={-1}
-        onToggle={(event) => {
+        onBeforeToggle={(event) => {
           if ((event as unknown as { newState: string }).newState === "open") place();
         }}
         onKeyDown={onKey}
       >
-        {entries.map(({ text, run, isDanger, isDisabled }) => (
+        {entries.map(({ text, run, isDanger, isDisabled }, index) => (
           <button
             key={text}
             type="button"
             role="menuitem"
+            // The browser goes to it as it shows the menu.
+            autofocus={index === 0}
             class={isDanger ? "danger" : ""}
             disabled={isDisabled}
             onClick={() => {

@@ -21,17 +21,16 @@ const LEVELS: readonly { value: ThinkingLevel; text: string }[] = [
   { value: "max", text: "Thinking: most" },
 ];
 
+type Settings = { approvalMode: ApprovalMode } | { thinkingLevel: ThinkingLevel };
+
 export function Pickers() {
   const session = current.value;
   const mode = session?.approvalMode ?? choices.value.approvalMode;
   const level = session?.thinkingLevel ?? choices.value.thinkingLevel;
-  const setMode = (approvalMode: ApprovalMode) => {
-    if (session === null) choices.value = { ...choices.value, approvalMode };
-    else void update(session.sessionId, { approvalMode });
-  };
-  const setLevel = (thinkingLevel: ThinkingLevel) => {
-    if (session === null) choices.value = { ...choices.value, thinkingLevel };
-    else void update(session.sessionId, { thinkingLevel });
+  /** A choice that the server refuses is taken back. */
+  const set = async (field: HTMLSelectElement, was: string, change: Settings) => {
+    if (session === null) choices.value = { ...choices.value, ...change };
+    else if (!(await update(session.sessionId, change))) field.value = was;
   };
   return (
     <div class="pickers">
@@ -41,7 +40,7 @@ export function Pickers() {
         class="pick"
         aria-label="Approvals"
         value={mode}
-        onChange={(event) => setMode(event.currentTarget.value as ApprovalMode)}
+        onChange={({ currentTarget: field }) => void set(field, mode, { approvalMode: field.value as ApprovalMode })}
       >
         {MODES.map(({ value, text }) => (
           <option key={value} value={value}>
@@ -54,7 +53,7 @@ export function Pickers() {
         class="pick"
         aria-label="Thinking"
         value={level}
-        onChange={(event) => setLevel(event.currentTarget.value as ThinkingLevel)}
+        onChange={({ currentTarget: field }) => void set(field, level, { thinkingLevel: field.value as ThinkingLevel })}
       >
         {LEVELS.map(({ value, text }) => (
           <option key={value} value={value}>

@@ -1,18 +1,33 @@
 // A text of the model: one element a block, so that what stands stays as it is while the rest is being written.
 
+import type { VNode } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { highlighted } from "../highlight.js";
-import { type Block, blocksOf } from "../markdown.js";
+import { type Block, NOTHING, rendered } from "../markdown.js";
 import { copied } from "./copy-button.js";
+
+interface Shown {
+  block: Block;
+  isOver: boolean;
+  element: VNode;
+}
 
 /** `isOpen`: more of it comes. */
 export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean }) {
-  const blocks = useMemo(() => blocksOf(text), [text]);
+  const before = useRef(NOTHING);
+  before.current = useMemo(() => rendered(text, before.current), [text]);
+  const { blocks } = before.current;
+  // The same element again is not compared, let alone rendered: a long answer has thousands of them.
+  const shown = useRef<Shown[]>([]);
+  shown.current = blocks.map((block, index) => {
+    const isOver = !isOpen || index < blocks.length - 1;
+    const known = shown.current[index];
+    if (known?.block === block && known.isOver === isOver) return known;
+    return { block, isOver, element: <ProseBlock key={index} block={block} isOver={isOver} /> };
+  });
   return (
-    <div class="prose">
-      {blocks.map((block, index) => (
-        <ProseBlock key={index} block={block} isOver={!isOpen || index < blocks.length - 1} />
-      ))}
+    <div class="prose" dir="auto">
+      {shown.current.map(({ element }) => element)}
     </div>
   );
 }
