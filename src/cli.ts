@@ -10,10 +10,10 @@ import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);
 const err = (line: string) => void process.stderr.write(`${line}\n`);
-/** Whoever reads us has seen enough. */
+/** Whoever reads us has seen enough: a command that has something to close does so, as for a signal. */
 const endWithReader = (error: NodeJS.ErrnoException) => {
-  if (error.code === "EPIPE") process.exit();
-  throw error;
+  if (error.code !== "EPIPE") throw error;
+  if (!process.emit("SIGTERM", "SIGTERM")) process.exit();
 };
 process.stdout.on("error", endWithReader);
 

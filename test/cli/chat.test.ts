@@ -80,6 +80,15 @@ describe("without a server", () => {
     expect(next.code).toBe(0);
   });
 
+  test("a reader that has seen enough ends it in order", async () => {
+    const { inject } = await import("vitest");
+    const home = temporaryFolder();
+    const command = `"${process.execPath}" "${inject("cli")}" chat --yes "/run echo on; sleep 60" | head -c 1`;
+    const { stdout } = await startProcess("bash", ["-c", command], { env: { HOME: home } }).finished;
+    expect(stdout).toBe("R");
+    expect(existsSync(join(home, "data", "omnid.lock"))).toBe(false);
+  });
+
   test("a second Ctrl-C leaves, and nothing stays behind that would hold the data directory", async () => {
     const home = temporaryFolder();
     const run = startCli(["chat", "--yes", "/run trap '' TERM; echo on; sleep 60"], { env: { HOME: home } });
