@@ -181,6 +181,14 @@ function save(url: string, name: string): void {
   link.click();
 }
 
+/** A Session of a downloaded Trace. */
+export const importTrace = (file: File): Promise<boolean> =>
+  attempt(async () => {
+    const session = await client.sessions.import(file);
+    takeHostEvent({ type: "session_created", session });
+    open(session.sessionId);
+  });
+
 export const loadModels = (): Promise<boolean> =>
   background(async () => {
     const list = await client.models();

@@ -264,6 +264,28 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
     expect(await shownAfresh(page)).toEqual(await shownItems(page));
   });
 
+  test("a server that dies in mid-answer leaves what was said; back again, the page says what came of it, each thing once", async () => {
+    const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "30" } });
+    const page = await (await openWindow())(server.url);
+    await send(page, "/think first");
+    await ready(page);
+    await send(page, `/think ${LONG}`);
+    await page.locator(".thinking", { hasText: "thought9" }).waitFor({ state: "attached" });
+    await server.stop("SIGKILL");
+    await page.locator("#link", { hasText: "Reconnecting in" }).waitFor();
+    expect(await page.locator(".thought").last().textContent()).toContain("thought9");
+    await server.restart();
+    await page.locator("#link", { hasText: "Live" }).waitFor();
+    await page.locator(".notice", { hasText: "the server was restarted" }).waitFor();
+    await ready(page);
+    expect(await page.locator("article.user .bubble").allTextContents()).toEqual(["/think first", `/think ${LONG}`]);
+    const live = await shownItems(page);
+    expect(await shownAfresh(page)).toEqual(live);
+    await send(page, "/think on");
+    await page.locator(".thinking", { hasText: "on" }).last().waitFor({ state: "attached" });
+    await ready(page);
+  });
+
   test("without a network the page says that it is offline, and is back with it", async () => {
     const server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "5" } });
     const page = await (await openWindow())(server.url);

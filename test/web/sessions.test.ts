@@ -169,7 +169,7 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     await expect.poll(() => page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("");
   });
 
-  test("the Trace comes as a file, byte for byte, with a token too", async () => {
+  test("the Trace comes as a file, byte for byte, with a token too, and becomes a Session again", async () => {
     const guarded = await startOmnid({ env: { OMNID_TOKENS: "ada:s3cret" } });
     const headers = { authorization: "Bearer s3cret" };
     for (const [where, more] of [
@@ -195,6 +195,9 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
         // It was to be kept: a new tab of the same window is not asked.
         expect(await page.evaluate("[sessionStorage.length, localStorage.length]")).toEqual([0, 1]);
       }
+      await page.getByLabel("Trace to import").setInputFiles(await file.path());
+      await expect.poll(() => new URL(page.url()).hash.slice(1)).not.toBe(id);
+      await ready(page);
     }
   });
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../client/index.js";
-import { open } from "../actions.js";
+import { importTrace, open } from "../actions.js";
 import { attempt, background } from "../connect.js";
 import { loadMoreSessions } from "../list.js";
 import { nameOf, whenText } from "../standing.js";
@@ -90,11 +90,41 @@ export function Sidebar() {
             {isArchive ? "Back to all" : "Archive"}
           </button>
         )}
+        <ImportButton />
         <a href="/docs">API</a>
         <span class="gap" />
         <ThemeButton />
       </div>
     </aside>
+  );
+}
+
+function ImportButton() {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        class="plain"
+        title="A Session of a downloaded Trace"
+        onClick={() => input.current?.click()}
+      >
+        Import
+      </button>
+      <input
+        ref={input}
+        class="sr"
+        type="file"
+        accept=".jsonl,.ndjson,application/x-ndjson"
+        tabIndex={-1}
+        aria-label="Trace to import"
+        onChange={async ({ currentTarget: field }) => {
+          const file = field.files?.[0];
+          if (file !== undefined) await importTrace(file);
+          field.value = "";
+        }}
+      />
+    </>
   );
 }
 
