@@ -3,8 +3,8 @@
 // each reader.
 //
 // Upstream, server and readers are processes of their own. Each token is the instant at which it was written, on a clock
-// that the processes share. Rounds of the two are interleaved; the least of each figure is the server's own, since what
-// else the machine does only makes it larger.
+// that the processes share. Rounds of the two are interleaved; the lowest tenth of each figure over slices of the runs
+// is taken, since what else the machine does only makes a delay longer.
 
 import { createServer, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -19,6 +19,8 @@ const TOKENS = isQuick ? 400 : 1600;
 /** Not counted: the compiler, and the start. */
 const WARM_UP = 200;
 const EVERY_MS = 5;
+/** Tokens of which one p50 and one p99 are taken: a stall of the machine spoils a slice and not the run. */
+const SLICE = 200;
 const ROUNDS = isQuick ? 1 : 5;
 const READERS = [1, 100];
 const BAR = 1.3;
@@ -31,9 +33,10 @@ else if (role === "proxy") runProxy(argument as string);
 else if (role === "readers") runReaders();
 else await main();
 
+/** Of each slice. */
 interface Delays {
-  p50: number;
-  p99: number;
+  p50: number[];
+  p99: number[];
 }
 
 async function main(): Promise<void> {
@@ -46,11 +49,15 @@ async function main(): Promise<void> {
       process.stderr.write(`latency: ${readers} reader(s), run ${round + 1} of ${ROUNDS}\n`);
     }
     for (const which of ["p50", "p99"] as const) {
-      const least = (name: "proxy" | "omnid") => Math.min(...rounds[name].map((delays) => delays[which]));
-      const ratio = least("omnid") / least("proxy");
+      const quiet = (name: "proxy" | "omnid") =>
+        percentile(
+          rounds[name].flatMap((delays) => delays[which]),
+          0.1,
+        );
+      const ratio = quiet("omnid") / quiet("proxy");
       areHeld &&= ratio <= BAR;
       rows.push(
-        `| ${readers} | ${which} | ${least("proxy").toFixed(2)} | ${least("omnid").toFixed(2)} | ${ratio.toFixed(2)} | ${BAR.toFixed(2)} | ${holds(ratio, BAR)} |`,
+        `| ${readers} | ${which} | ${quiet("proxy").toFixed(2)} | ${quiet("omnid").toFixed(2)} | ${ratio.toFixed(2)} | ${BAR.toFixed(2)} | ${holds(ratio, BAR)} |`,
       );
     }
   }
@@ -58,7 +65,7 @@ async function main(): Promise<void> {
     [
       "## Latency",
       "",
-      `Milliseconds from the provider's write of a token to its arrival at a reader, ${1000 / EVERY_MS} tokens a second, beside a bare proxy; the least of ${ROUNDS} interleaved run(s) of ${TOKENS} tokens. Lower is better.`,
+      `Milliseconds from the provider's write of a token to its arrival at a reader, ${1000 / EVERY_MS} tokens a second, beside a bare proxy; the lowest tenth of slices of ${SLICE} tokens in ${ROUNDS} interleaved run(s). Lower is better.`,
       "",
       "| readers | | proxy, ms | omnid, ms | ratio | bar | holds |",
       "| --- | --- | --- | --- | --- | --- | --- |",
@@ -159,6 +166,11 @@ function listen(server: ReturnType<typeof createServer>): void {
   });
 }
 
+function slices(delays: readonly number[], size: number, share: number): number[] {
+  const starts = Array.from({ length: Math.floor(delays.length / size) }, (_, n) => n * size);
+  return starts.map((from) => percentile(delays.slice(from, from + size), share));
+}
+
 function runReaders(): void {
   process.on("disconnect", () => process.exit());
   process.once("message", ({ follow, count }: { follow: string; count: number }) => {
@@ -180,7 +192,11 @@ function runReaders(): void {
             seen = Number.NEGATIVE_INFINITY;
             waiting -= 1;
             if (waiting > 0) return;
-            process.send?.({ type: "read", p50: percentile(delays, 0.5), p99: percentile(delays, 0.99) });
+            process.send?.({
+              type: "read",
+              p50: slices(delays, SLICE * count, 0.5),
+              p99: slices(delays, SLICE * count, 0.99),
+            });
           },
         });
       };
