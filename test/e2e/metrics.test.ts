@@ -21,7 +21,7 @@ test("docs/metrics.md lists exactly the metrics that there are, and what each is
   const { types } = await figuresOf(server);
   const exposed = [...types].filter(([name]) => name.startsWith("omnid_"));
   const table = readFileSync(new URL("../../docs/metrics.md", import.meta.url), "utf8");
-  const listed = [...table.matchAll(/^\| `(omnid_\w+)` \| (\w+) \|/gm)].map(([, name, type]) => [name, type]);
+  const listed = [...table.matchAll(/^\| `(omnid_\w+)` *\| (\w+) *\|/gm)].map(([, name, type]) => [name, type]);
   expect(listed.sort()).toEqual(exposed.sort());
   for (const name of [
     "process_cpu_seconds_total",
