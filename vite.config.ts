@@ -5,6 +5,8 @@ import { defineConfig } from "vite";
 
 export default defineConfig({
   root: fileURLToPath(new URL("src/web", import.meta.url)),
+  // A proxy may serve all of it below a path of its own.
+  base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
   build: {
     outDir: fileURLToPath(new URL("dist/web", import.meta.url)),

@@ -9,7 +9,7 @@ import {
   type QueueItem,
   type Session,
 } from "../client/index.js";
-import { attempt, background, client, token } from "./connect.js";
+import { attempt, BASE, background, client, token } from "./connect.js";
 import { draftIsFor, dropDraft, promptKey, setDraft } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import * as state from "./state.js";
@@ -167,7 +167,8 @@ export const fork = (ordinal: number, more: { model?: string; text?: string } = 
 export const downloadTrace = (session: Session): Promise<boolean> =>
   attempt(async () => {
     const { sessionId } = session;
-    if (token() === "") return save(`/api/sessions/${encodeURIComponent(sessionId)}/trace`, `${sessionId}.jsonl`);
+    if (token() === "")
+      return save(`${BASE}/api/sessions/${encodeURIComponent(sessionId)}/trace`, `${sessionId}.jsonl`);
     const blob = await new Response(await client.session(sessionId).trace()).blob();
     const url = URL.createObjectURL(blob);
     save(url, `${sessionId}.jsonl`);

@@ -4,11 +4,15 @@ import { createClient, OmnidError } from "../client/index.js";
 import { sentence } from "./notices.js";
 import { dialog, error } from "./state.js";
 
-const TOKEN_KEY = "omnid-token";
+/** Where the page is, without the slash at its end: a proxy may serve it below a path of its own. */
+export const BASE = location.pathname.replace(/\/[^/]*$/, "");
+
+// Another server of the same origin has tokens of its own.
+const TOKEN_KEY = `omnid${BASE}-token`;
 
 export const token = (): string => sessionStorage.getItem(TOKEN_KEY) ?? localStorage.getItem(TOKEN_KEY) ?? "";
 
-export const client = createClient({ baseUrl: "", token, renewToken: askToken });
+export const client = createClient({ baseUrl: BASE, token, renewToken: askToken });
 
 /** Asks until something is entered: nothing can be done here without. */
 function askToken(refused: string | undefined): Promise<string> {

@@ -1,7 +1,7 @@
 // The list of Sessions, kept current by the server's events. One tab holds the stream and tells the others.
 
 import { type HostEvent, type Session, withHostEvent } from "../client/index.js";
-import { background, client, token } from "./connect.js";
+import { BASE, background, client, token } from "./connect.js";
 import { moreSessions, sessions } from "./state.js";
 import { inOneTab, scopeOf } from "./tab-locks.js";
 
@@ -39,7 +39,7 @@ export const takeHostEvent = (event: HostEvent): void => {
 export async function followList(): Promise<void> {
   // The first call is also the one that asks for a token.
   await background(readList);
-  const scope = `omnid-events-${await scopeOf(token())}`;
+  const scope = `omnid-events-${BASE}-${await scopeOf(token())}`;
   const tabs = new BroadcastChannel(scope);
   tabs.onmessage = ({ data }: MessageEvent<HostEvent | { type: "listed" }>) => {
     if (data.type === "listed") void background(readList);

@@ -1,9 +1,10 @@
 // The page in a real browser against the real server.
 
 import { once } from "node:events";
+import { createServer as createProxy, request as sendOn } from "node:http";
 import { createServer } from "node:net";
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { api } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
@@ -297,6 +298,41 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
     expect(await page.locator("#activity").textContent()).toBe("Ready");
     await page.context().setOffline(false);
     await page.locator("#link", { hasText: "Reconnecting in" }).waitFor();
+  });
+
+  test("behind a proxy that has it below a path of its own, the page asks for nothing beside that path", async () => {
+    const server = await startOmnid();
+    const beside: string[] = [];
+    const proxy = createProxy((request, response) => {
+      const { url = "", method, headers } = request;
+      if (!url.startsWith("/agents/")) {
+        beside.push(url);
+        response.writeHead(404).end();
+        return;
+      }
+      const target = `${server.url}${url.slice("/agents".length)}`;
+      const onward = sendOn(target, { method, headers }, (answer) => {
+        response.writeHead(answer.statusCode ?? 502, answer.headers);
+        answer.pipe(response);
+      });
+      response.on("close", () => onward.destroy());
+      request.pipe(onward);
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    onTestFinished(() => {
+      proxy.closeAllConnections();
+      proxy.close();
+    });
+    const { port } = proxy.address() as { port: number };
+    const page = await (await openWindow())(`http://127.0.0.1:${port}/agents/`);
+    await send(page, "/run echo through");
+    await question(page).getByRole("button", { name: "Allow" }).click();
+    await ready(page);
+    expect(await page.locator(".tool .output").textContent()).toContain("through");
+    await page.reload();
+    await ready(page);
+    expect(await page.locator("article.user").count()).toBe(1);
+    expect(beside).toEqual([]);
   });
 
   test("a server with tokens is asked with one, which stays in the tab's own storage", async () => {

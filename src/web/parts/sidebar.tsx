@@ -30,7 +30,7 @@ export function Sidebar() {
   return (
     <aside id="sidebar" aria-label="Sessions">
       <div class="brand">
-        <img src="/icon.svg" alt="" width="24" height="24" />
+        <img src="./icon.svg" alt="" width="24" height="24" />
         <h1>omnid</h1>
         <button
           type="button"
@@ -91,7 +91,7 @@ export function Sidebar() {
           </button>
         )}
         <ImportButton />
-        <a href="/docs">API</a>
+        <a href="./docs">API</a>
         <span class="gap" />
         <ThemeButton />
       </div>
