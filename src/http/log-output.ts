@@ -16,8 +16,18 @@ export interface LogOutput extends DestinationStream {
 const MAX_WAITING_BYTES = 1024 * 1024;
 const STANDARD_ERROR = 2;
 
-/** @param clock stamps the line that says how many were dropped */
+let ofProcess: LogOutput | undefined;
+
+/**
+ * The one of the process, however often it is asked for.
+ * @param clock stamps the line that says how many were dropped
+ */
 export function standardError(clock: Clock): LogOutput {
+  ofProcess ??= open(clock);
+  return ofProcess;
+}
+
+function open(clock: Clock): LogOutput {
   if (!isFile(STANDARD_ERROR)) return streamOutput(process.stderr, clock);
   const file = pino.destination({ dest: STANDARD_ERROR, sync: false });
   return {

@@ -166,9 +166,14 @@ describe("H10", () => {
       if (n % 2 === 0) socket.resetAndDestroy();
       else setImmediate(() => socket.destroy());
     }
-    await expect.poll(async () => (await figuresOf(server)).of("omnid_streams"), { timeout: 10_000 }).toBe(0);
-    const readers = await Promise.all([1, 2, 3].map(() => follow(server, id)));
-    expect(readers).toHaveLength(3);
+    // Some of them may still wait to be accepted, and have a slot for a moment.
+    const followers = async () => {
+      const tried = await Promise.allSettled([1, 2, 3].map(() => follow(server, id)));
+      const open = tried.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+      if (open.length < 3) for (const reader of open) reader.close();
+      return open.length;
+    };
+    await expect.poll(followers, { timeout: 20_000 }).toBe(3);
   });
 });
 
