@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { runManyReaders } from "./support/many-readers.js";
 import { answer, end, holds, median, report, startRole, temporaryFolder } from "./support/measuring.js";
 import { buildOmnid, type Omnid, startOmnid } from "./support/omnid.js";
-import { runPacedUpstream } from "./support/paced-upstream.js";
+import { runPacedUpstream, WARM_UP } from "./support/paced-upstream.js";
 import { runProxy } from "./support/token-servers.js";
 
 const BAR = 2;
@@ -23,6 +23,8 @@ const TOKENS = isQuick ? 60 : 200;
 const ROUNDS = isQuick ? 1 : 3;
 /** Idle Sessions that the server keeps in memory. */
 const KEPT = 500;
+/** Of so many the memory is counted before they have done anything. */
+const FRESH = 100;
 
 interface Measured {
   microsPerToken: number;
@@ -104,8 +106,11 @@ async function measureOmnid(): Promise<{ measured: Measured; rows: string[] }> {
   writeFileSync(config, JSON.stringify({ models: [model] }));
   const omnid = await startOmnid(join(folder, "data"), { OMNID_CONFIG: config }, ["--expose-gc"]);
   try {
+    await warmUp(omnid);
     const empty = await omnid.heldBytes();
-    const ids = await createSessions(omnid, SESSIONS);
+    const ids = await createSessions(omnid, FRESH);
+    const perFresh = ((await omnid.heldBytes()) - empty) / FRESH;
+    ids.push(...(await createSessions(omnid, SESSIONS - FRESH)));
     let marked = 0;
     let active = 0;
     const measured = await streamAll({
@@ -121,17 +126,17 @@ async function measureOmnid(): Promise<{ measured: Measured; rows: string[] }> {
       },
     });
     const idle = await omnid.heldBytes();
-    const unloaded = await unloadMost(omnid);
+    const { inMemory, heldBytes } = await unloadAll(omnid);
     await expectBack(omnid, ids);
     const each = (bytes: number, sessions: number) => (bytes / sessions / 1000).toFixed(1);
-    const perIdle = (idle - empty) / SESSIONS;
-    const gone = SESSIONS + 1 - unloaded.inMemory;
+    const unloaded = SESSIONS + KEPT + 1 - inMemory;
     return {
       measured,
       rows: [
         `| at work, its stream open | ${each(active - empty, SESSIONS)} |`,
-        `| idle, in memory | ${each(perIdle, 1)} |`,
-        ...(gone > 0 ? [`| unloaded | ${each(unloaded.heldBytes - empty - unloaded.inMemory * perIdle, gone)} |`] : []),
+        `| idle, in memory, with what it said for readers that come back | ${each(idle - empty, SESSIONS)} |`,
+        `| idle, in memory, new | ${each(perFresh, 1)} |`,
+        `| unloaded | ${each(heldBytes - empty - inMemory * perFresh, unloaded)} |`,
       ],
     };
   } finally {
@@ -173,6 +178,17 @@ async function streamAll({ upstream, urls, kind, mark, cpuMicros, whileOpen }: S
   }
 }
 
+/** What every server needs that has spoken to a model is no Session's. */
+async function warmUp(omnid: Omnid): Promise<void> {
+  const [id] = await createSessions(omnid, 1);
+  const asked = await fetch(`${omnid.url}/api/sessions/${id}/tasks`, {
+    method: "POST",
+    headers: { accept: "text/event-stream", "content-type": "application/json" },
+    body: JSON.stringify({ input: WARM_UP }),
+  });
+  await asked.text();
+}
+
 async function createSessions({ url }: Omnid, count: number): Promise<string[]> {
   const ids: string[] = [];
   while (ids.length < count) {
@@ -185,15 +201,15 @@ async function createSessions({ url }: Omnid, count: number): Promise<string[]> 
   return ids;
 }
 
-/** Asks for one more Session, a second after the last was used: idle ones make room. */
-async function unloadMost(omnid: Omnid): Promise<{ inMemory: number; heldBytes: number }> {
+/** Makes as many new Sessions as stay in memory, a second after the last was used: all others make room. */
+async function unloadAll(omnid: Omnid): Promise<{ inMemory: number; heldBytes: number }> {
   await new Promise((resolve) => setTimeout(resolve, 1500));
-  await createSessions(omnid, 1);
+  await createSessions(omnid, KEPT + 1);
   const metrics = await (await fetch(`${omnid.url}/metrics`)).text();
   const inMemory = Number(/^omnid_sessions_in_memory (\d+)$/m.exec(metrics)?.[1]);
-  if (!(inMemory <= KEPT)) throw new Error(`${inMemory} Sessions are in memory`);
-  // Their files are forced to the disk and closed behind the answer.
-  await new Promise((resolve) => setTimeout(resolve, 3000));
+  if (!(inMemory <= KEPT + 1)) throw new Error(`${inMemory} Sessions are in memory`);
+  // Their files are forced to the disk and closed behind the answer, and the connections to the provider a while later.
+  await new Promise((resolve) => setTimeout(resolve, 8000));
   return { inMemory, heldBytes: await omnid.heldBytes() };
 }
 
