@@ -9,7 +9,8 @@ import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import { VERSION } from "../version.js";
-import { guardedFetch, networkFault, unreachable } from "./mcp-http.js";
+import { httpTransport, networkFault, unreachable } from "./mcp-http.js";
+import { MessageGuard } from "./mcp-message.js";
 import { type McpResult, mcpResultSchema } from "./mcp-result.js";
 import { CLOSED, StdioTransport } from "./mcp-stdio.js";
 import { within } from "./within.js";
@@ -104,6 +105,7 @@ export class McpClient {
   readonly #sdk: Client;
   readonly #options: McpClientOptions;
   readonly #lost = new AbortController();
+  readonly #guard = new MessageGuard();
   #stdio: StdioTransport | undefined;
   #goodbye: (() => Promise<void>) | undefined;
   #closing: Promise<void> | undefined;
@@ -141,18 +143,16 @@ export class McpClient {
     const { spec, environment, clock } = this.#options;
     if ("command" in spec) {
       const { command, args, env } = spec;
-      this.#stdio = new StdioTransport({ command, args, environment: { ...environment, ...env }, clock });
+      const own = { ...environment, ...env };
+      this.#stdio = new StdioTransport({ command, args, environment: own, clock, guard: this.#guard });
       return this.#stdio;
     }
-    const { StreamableHTTPClientTransport } = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
-    const http = new StreamableHTTPClientTransport(new URL(spec.url), {
-      requestInit: { headers: { ...spec.headers } },
-      fetch: guardedFetch({
-        clock,
-        signal: this.lost,
-        onLost: (reason) => this.#lose(reason),
-        onDoubt: () => void this.#probe(),
-      }),
+    const http = await httpTransport(spec.url, spec.headers, {
+      clock,
+      guard: this.#guard,
+      signal: this.lost,
+      onLost: (reason) => this.#lose(reason),
+      onDoubt: () => void this.#probe(),
     });
     this.#goodbye = () => http.terminateSession();
     return http as Transport;
@@ -164,6 +164,7 @@ export class McpClient {
     const { clock } = this.#options;
     const latest = clock.now() + LIST_TIMEOUT_MS;
     const tools: unknown[] = [];
+    this.#guard.beginList();
     let cursor: string | undefined;
     for (let page = 0; page < MAX_PAGES && tools.length < MAX_LISTED && clock.now() <= latest; page++) {
       const params = cursor === undefined ? {} : { cursor };

@@ -2,9 +2,13 @@
 // shows that the server is gone is told. The SDK's transport itself reads whatever comes.
 
 import { ReadableStream } from "node:stream/web";
+import type { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import type { FetchLike } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { Clock } from "../clock.js";
+import { HeldBytes } from "./held-bytes.js";
+import { dataOf, EventCutter } from "./mcp-events.js";
 import { MAX_MESSAGE_BYTES, MESSAGE_COST, RATE } from "./mcp-limits.js";
+import type { MessageGuard } from "./mcp-message.js";
 import { Throttle } from "./throttle.js";
 
 /** Answers that a server may hold open at once. One that never ends cancelled calls is connected to anew. */
@@ -12,11 +16,10 @@ const MAX_OPEN = 256;
 /** The SDK opens a stream that broke again as soon as the server likes. */
 const STREAM_RATE = { burst: 3, perSecond: 0.5 };
 const LINES_PER_TURN = 64;
-const NEWLINE = 10;
-const CARRIAGE_RETURN = 13;
 
 export interface GuardOptions {
   clock: Clock;
+  guard: MessageGuard;
   /** The server is gone, or breaks the rules. */
   onLost(reason: string): void;
   /** It may be gone. */
@@ -25,8 +28,28 @@ export interface GuardOptions {
   signal: AbortSignal;
 }
 
-/** @returns a `fetch` that belongs to one connection. */
-export function guardedFetch({ clock, onLost, onDoubt, signal }: GuardOptions): FetchLike {
+/** The SDK's transport to an address, over a `fetch` that belongs to it alone. */
+export async function httpTransport(
+  address: string,
+  headers: Readonly<Record<string, string>>,
+  options: GuardOptions,
+): Promise<StreamableHTTPClientTransport> {
+  const sdk = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");
+  const url = new URL(address);
+  const transport = new sdk.StreamableHTTPClientTransport(url, {
+    requestInit: { headers: { ...headers } },
+    fetch: guardedFetch(options),
+  });
+  const send = transport.send.bind(transport);
+  transport.send = (message, more) => {
+    for (const one of [message].flat()) options.guard.sent(one);
+    return send(message, more);
+  };
+  return transport;
+}
+
+function guardedFetch(options: GuardOptions): FetchLike {
+  const { clock, onLost, onDoubt, signal } = options;
   const throttle = new Throttle(clock, RATE);
   const streams = new Throttle(clock, STREAM_RATE);
   let open = 0;
@@ -50,8 +73,12 @@ export function guardedFetch({ clock, onLost, onDoubt, signal }: GuardOptions): 
         return response;
       }
       const { status, statusText, headers } = response;
-      const isEvents = /^text\/event-stream\b/i.test(headers.get("content-type") ?? "");
-      const pieces = bounded(response.body as ReadableStream<Uint8Array>, { isEvents, throttle, signal, onLost });
+      const body = response.body as ReadableStream<Uint8Array>;
+      // What is read as a stream whatever it is, and what says that it is one.
+      const isEvents =
+        response.ok && (isStream || /^\s*text\/event-stream\s*(?:;|$)/i.test(headers.get("content-type") ?? ""));
+      const bounds = { ...options, throttle };
+      const pieces = isEvents ? events(body, bounds) : whole(body, response.ok, bounds);
       return new Response(streamOf(pieces, release) as never, { status, statusText, headers });
     } catch (error) {
       release();
@@ -76,73 +103,84 @@ export function networkFault(error: unknown): string {
   return cause instanceof Error ? cause.name : "unknown error";
 }
 
-interface Bounds {
-  isEvents: boolean;
-  throttle: Throttle;
-  signal: AbortSignal;
-  onLost(reason: string): void;
+type Bounds = Pick<GuardOptions, "guard" | "signal" | "onLost"> & { throttle: Throttle };
+type Pieces = AsyncGenerator<Uint8Array, void, void>;
+
+/** @throws what it tells: the server breaks the rules. */
+function breach(reason: string, { onLost }: Bounds): never {
+  onLost(reason);
+  throw new Error(reason);
 }
 
-async function* bounded(body: ReadableStream<Uint8Array>, bounds: Bounds): AsyncGenerator<Uint8Array, void, void> {
-  const { isEvents, throttle, signal, onLost } = bounds;
-  const refuse = (reason: string) => {
-    onLost(reason);
-    return new Error(reason);
-  };
-  const events = new EventSizes();
-  let total = 0;
+/** Some write a message in many lines. */
+const MAX_EVENT_LINES = 10_000;
+const TOO_MANY_LINES = `it sent an event of more than ${MAX_EVENT_LINES} lines`;
+const TOO_LONG = `it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`;
+
+/** A body that is one message, or the text of a failure. */
+async function* whole(body: ReadableStream<Uint8Array>, isMessage: boolean, bounds: Bounds): Pieces {
+  const held = new HeldBytes();
   for await (const chunk of body) {
-    // Batches left the protocol; a large one would be worked through in one go.
-    if (!isEvents && total === 0 && firstVisible(chunk) === 0x5b) throw refuse("it answered with a batch");
-    total += chunk.length;
-    for (const { piece, lines } of isEvents ? events.pieces(chunk) : [{ piece: chunk, lines: 0 }]) {
-      if ((isEvents ? events.largest : total) > MAX_MESSAGE_BYTES) {
-        throw refuse(`it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`);
-      }
-      // An event has two lines at least.
-      await throttle.take(piece.length + (lines * MESSAGE_COST) / 2, signal);
-      if (lines >= LINES_PER_TURN) await new Promise((resolve) => setImmediate(resolve));
-      yield piece;
-    }
+    held.add(chunk);
+    if (held.length > MAX_MESSAGE_BYTES) breach(TOO_LONG, bounds);
+    await bounds.throttle.take(chunk.length, bounds.signal);
   }
+  const bytes = held.take();
+  // Batches left the protocol; a large one would be worked through in one go.
+  if (isMessage && firstVisible(bytes) === 0x5b) breach("it answered with a batch", bounds);
+  yield isMessage ? admitted(bytes, bytes, bounds) : bytes;
 }
 
-function firstVisible(chunk: Uint8Array): number | undefined {
-  return chunk.find((byte) => byte > 0x20);
-}
-
-/** Cuts an event stream so that few events are worked on in one go, and measures the events. */
-class EventSizes {
-  /** The size of the largest event so far. */
-  largest = 0;
-  #event = 0;
-  #line = 0;
-
-  *pieces(chunk: Uint8Array): Generator<{ piece: Uint8Array; lines: number }, void, void> {
-    let begin = 0;
-    let from = 0;
+/** An event stream, few events in one go. */
+async function* events(body: ReadableStream<Uint8Array>, bounds: Bounds): Pieces {
+  const { throttle, signal } = bounds;
+  const cutter = new EventCutter();
+  for await (const chunk of body) {
+    await throttle.take(chunk.length, signal);
+    const due = new HeldBytes();
     let lines = 0;
-    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
-      const length = end - from - (end > from && chunk[end - 1] === CARRIAGE_RETURN ? 1 : 0);
-      this.#grow(length);
-      if (this.#line === 0) this.#event = 0;
-      this.#line = 0;
-      from = end + 1;
-      lines += 1;
+    for (const cut of cutter.cut(chunk)) {
+      if (cut.event.length > MAX_MESSAGE_BYTES) breach(TOO_LONG, bounds);
+      if (cut.lines > MAX_EVENT_LINES) breach(TOO_MANY_LINES, bounds);
+      due.add(readable(cut.event, bounds));
+      lines += cut.lines;
       if (lines < LINES_PER_TURN) continue;
-      yield { piece: chunk.subarray(begin, from), lines };
-      begin = from;
+      // An event has two lines at least.
+      await throttle.take((lines * MESSAGE_COST) / 2, signal);
+      await new Promise((resolve) => setImmediate(resolve));
+      yield due.take();
       lines = 0;
     }
-    this.#grow(chunk.length - from);
-    if (begin < chunk.length) yield { piece: chunk.subarray(begin), lines };
+    if (cutter.held > MAX_MESSAGE_BYTES) breach(TOO_LONG, bounds);
+    if (cutter.lines > MAX_EVENT_LINES) breach(TOO_MANY_LINES, bounds);
+    if (due.length === 0) continue;
+    await throttle.take((lines * MESSAGE_COST) / 2, signal);
+    yield due.take();
   }
+  const rest = cutter.rest();
+  if (rest.length > 0) yield readable(rest, bounds);
+}
 
-  #grow(length: number): void {
-    this.#line += length;
-    this.#event += length;
-    this.largest = Math.max(this.largest, this.#event);
-  }
+function readable(event: Buffer, bounds: Bounds): Uint8Array {
+  const data = dataOf(event);
+  if (data === "unclear") return breach("it ends the lines of events with carriage returns", bounds);
+  return admitted(data, event, bounds, (json) => Buffer.concat([Buffer.from("data: "), json, Buffer.from("\n\n")]));
+}
+
+/** What carries the message, or what is to be read in its place. */
+function admitted(
+  json: Buffer,
+  carrier: Buffer,
+  bounds: Bounds,
+  wrap: (instead: Buffer) => Buffer = (instead) => instead,
+): Uint8Array {
+  const admission = bounds.guard.admit(json);
+  if (admission.kind === "breach") return breach(admission.reason, bounds);
+  return admission.kind === "instead" ? wrap(admission.json) : carrier;
+}
+
+function firstVisible(bytes: Uint8Array): number | undefined {
+  return bytes.find((byte) => byte > 0x20);
 }
 
 /** A stream that asks for the next piece when it is read, not before. `onEnd` is called once or more at its end. */

@@ -3,6 +3,8 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
+import { nestsDeeper } from "../protocol/json-depth.js";
+import { MAX_ANSWER_DEPTH } from "./mcp-limits.js";
 import { imageType, MAX_IMAGE_BYTES } from "./read-image.js";
 import type { ToolOutput } from "./tool.js";
 
@@ -10,6 +12,10 @@ const MAX_IMAGES = 8;
 /** All images of one result, in bytes. */
 const MAX_IMAGES_BYTES = 2 * MAX_IMAGE_BYTES;
 const MAX_BLOCKS = 1_000;
+const MAX_INDENTED_CHARS = 16_384;
+/** A server that says its data in a text too does so in one of the first. */
+const MAX_COMPARED = 4;
+const MAX_COMPARED_CHARS = 131_072;
 
 /** The least that a result is; anything that stands in it is looked at piece by piece. */
 export const mcpResultSchema = z.looseObject({
@@ -92,19 +98,28 @@ function linesOf(block: unknown, images: Images): string {
 function structuredOf(structured: unknown, content: readonly unknown[]): string | undefined {
   if (structured === undefined || structured === null) return undefined;
   try {
-    if (content.some((block) => isDeepStrictEqual(jsonIn(block), structured))) return undefined;
-    return JSON.stringify(structured, null, 2);
+    const compact = JSON.stringify(structured);
+    // What is much longer than any output shows is not compared either.
+    if (compact.length <= MAX_COMPARED_CHARS) {
+      const texts = content.map(textIn).filter((text) => text.length <= 2 * MAX_COMPARED_CHARS);
+      if (texts.slice(0, MAX_COMPARED).some((text) => isDeepStrictEqual(jsonIn(text), structured))) return undefined;
+    }
+    // Of what is long and deep, indentation would be the most.
+    return compact.length > MAX_INDENTED_CHARS ? compact : JSON.stringify(structured, null, 2);
   } catch {
     // Nested so deeply that there is no stack for it.
     return "[structured content that cannot be read]";
   }
 }
 
-function jsonIn(block: unknown): unknown {
-  if (typeof block !== "object" || block === null || !("text" in block) || typeof block.text !== "string")
-    return undefined;
+function textIn(block: unknown): string {
+  const text = typeof block === "object" && block !== null && "text" in block ? block.text : undefined;
+  return typeof text === "string" ? text : "";
+}
+
+function jsonIn(text: string): unknown {
   try {
-    return JSON.parse(block.text);
+    return nestsDeeper(text, MAX_ANSWER_DEPTH) ? undefined : JSON.parse(text);
   } catch {
     return undefined; // Plain text, as most is.
   }

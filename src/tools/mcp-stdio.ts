@@ -9,7 +9,9 @@ import type { Readable, Writable } from "node:stream";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import type { JSONRPCMessage } from "@modelcontextprotocol/sdk/types.js";
 import type { Clock } from "../clock.js";
+import { HeldBytes } from "./held-bytes.js";
 import { MAX_MESSAGE_BYTES, MESSAGE_COST, RATE } from "./mcp-limits.js";
+import type { MessageGuard } from "./mcp-message.js";
 import { START_WATCHER } from "./process-group.js";
 import { Throttle } from "./throttle.js";
 
@@ -21,7 +23,6 @@ const KILL_GRACE_MS = 500;
 const MAX_UNREAD_BYTES = 16_777_216;
 const STDERR_TAIL_CHARS = 500;
 const MESSAGES_PER_TURN = 64;
-const MAX_PIECES = 1_024;
 
 const LAUNCHER = `${START_WATCHER}
 exec "$@"`;
@@ -34,6 +35,7 @@ export interface StdioOptions {
   args: readonly string[];
   environment: Readonly<Record<string, string>>;
   clock: Clock;
+  guard: MessageGuard;
 }
 
 export class StdioTransport implements Transport {
@@ -107,6 +109,7 @@ export class StdioTransport implements Transport {
       this.#fail(`it leaves more than ${MAX_UNREAD_BYTES} bytes of its input unread`);
       throw new Error("the server does not read");
     }
+    this.#options.guard.sent(message);
     // Not awaited: whether it reads is its own affair, and every answer is waited for with a time-out.
     stdin.write(`${JSON.stringify(message)}\n`);
   }
@@ -173,30 +176,22 @@ export class StdioTransport implements Transport {
   async #read(stdout: Readable): Promise<void> {
     const { signal } = this.#stop;
     const throttle = new Throttle(this.#options.clock, RATE);
-    let held: Buffer[] = [];
-    let heldBytes = 0;
+    const held = new HeldBytes();
     let messages = 0;
     try {
       for await (const chunk of stdout as AsyncIterable<Buffer>) {
         await throttle.take(chunk.length, signal);
         let from = 0;
         for (let end = chunk.indexOf(10); end >= 0; end = chunk.indexOf(10, from)) {
-          const line =
-            held.length === 0 ? chunk.subarray(from, end) : Buffer.concat([...held, chunk.subarray(from, end)]);
-          held = [];
-          heldBytes = 0;
+          held.add(chunk.subarray(from, end));
           from = end + 1;
           await throttle.take(MESSAGE_COST, signal);
           if (++messages % MESSAGES_PER_TURN === 0) await new Promise((resolve) => setImmediate(resolve));
           if (signal.aborted) return;
-          this.#take(line);
+          this.#take(held.take());
         }
-        if (from === chunk.length) continue;
-        held.push(from === 0 ? chunk : chunk.subarray(from));
-        heldBytes += chunk.length - from;
-        // A message that comes byte by byte must not cost an object for each.
-        if (held.length > MAX_PIECES) held = [Buffer.concat(held)];
-        if (heldBytes > MAX_MESSAGE_BYTES)
+        held.add(chunk.subarray(from));
+        if (held.length > MAX_MESSAGE_BYTES)
           return this.#fail(`it sent a message of more than ${MAX_MESSAGE_BYTES} bytes`);
       }
     } catch {
@@ -208,8 +203,14 @@ export class StdioTransport implements Transport {
 
   #take(line: Buffer): void {
     if (line.length === 0) return;
+    const admission = this.#options.guard.admit(line);
+    if (admission.kind === "breach") {
+      this.#fail(admission.reason);
+      return;
+    }
+    const json = admission.kind === "instead" ? admission.json : line;
     try {
-      this.onmessage?.(JSON.parse(line.toString("utf8")) as JSONRPCMessage);
+      this.onmessage?.(JSON.parse(json.toString("utf8")) as JSONRPCMessage);
     } catch {
       // Some servers print what is no message at all. It is none of a message's business.
       this.onerror?.(new Error("a line that is no message"));

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { MESSAGE_COST, RATE } from "../../src/tools/mcp-limits.js";
+import { MessageGuard } from "../../src/tools/mcp-message.js";
 import { StdioTransport } from "../../src/tools/mcp-stdio.js";
 import { hostile } from "../support/mcp-servers.js";
 import { begin, connect } from "./mcp-support.js";
@@ -98,6 +99,16 @@ describe("a server that lies about its tools", () => {
     expect(names().length).toBeLessThanOrEqual(116);
   });
 
+  test.each([
+    ["abyss", /the answer (nests|holds) \d+ /],
+    ["meadow", /the answer holds 600\d{3} values, limit 50000/],
+    ["novel", /the answer is \d+ bytes, limit 2097152/],
+  ])("a list that is too much is not parsed, and its server is not connected: %s", async (mode, reason) => {
+    const { lines, names } = await connect({ s: hostile(mode) });
+    expect(names()).toEqual([]);
+    expect(lines.find(({ level }) => level === "warn")?.details.reason).toMatch(reason);
+  });
+
   test("a list without end has one", async () => {
     const { names } = await connect({ endless: hostile("endless") });
     expect(names()).toHaveLength(20);
@@ -164,12 +175,19 @@ describe("a call", () => {
     expect((await execute(environment, "mcp__s__junk", {})).result.output).toBe("after junk");
   });
 
-  test("an answer nested beyond reason is an answer", async () => {
-    const { environment } = await connect({ s: hostile("plain") });
-    const { result } = await execute(environment, "mcp__s__nested", {});
-    expect(result.output).toMatch(/structured content that cannot be read|no result of a tool|\[/);
-    expect((await execute(environment, "mcp__s__echo", {})).result.output).toBe("{}");
-  });
+  test.each([
+    ["nested", /^MCP error -32600: the answer nests 200002 levels deep, limit 200: it was not read$/],
+    ["wide", /^MCP error -32600: the answer holds 600\d{3} values, limit 100000: it was not read$/],
+  ])(
+    "an answer that is %s beyond reason is not parsed: the call fails, and the connection goes on",
+    async (kind, said) => {
+      const { environment, lines } = await connect({ s: hostile("plain") });
+      const { result } = await execute(environment, `mcp__s__${kind}`, {});
+      expect(result).toMatchObject({ stop_reason: "failed", output: expect.stringMatching(said) });
+      expect((await execute(environment, "mcp__s__echo", {})).result.output).toBe("{}");
+      expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
+    },
+  );
 
   test("a long text is capped as every output is", async () => {
     const { environment } = await connect({ s: hostile("plain") });
@@ -283,7 +301,8 @@ describe("floods", () => {
   test("of a flood no more is taken in than its rate allows", async () => {
     const clock = new HandClock();
     const { command, args } = hostile("plain");
-    const transport = new StdioTransport({ command, args, environment: { PATH: process.env.PATH ?? "" }, clock });
+    const environment = { PATH: process.env.PATH ?? "" };
+    const transport = new StdioTransport({ command, args, environment, clock, guard: new MessageGuard() });
     onTestFinished(() => transport.close());
     let messages = 0;
     transport.onmessage = () => {

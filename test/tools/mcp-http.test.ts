@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
+import { gzipSync } from "node:zlib";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { hostile } from "../support/mcp-servers.js";
 import { begin, connect } from "./mcp-support.js";
@@ -29,6 +30,11 @@ const json = (response: ServerResponse, rpc: Rpc, result: unknown) =>
     .writeHead(200, { "content-type": "application/json", "mcp-session-id": "session" })
     .end(JSON.stringify({ jsonrpc: "2.0", id: rpc.id, result }));
 
+const greeting = { capabilities: { tools: {} }, serverInfo: { name: "hostile", version: "1" } };
+
+const tooDeep = ({ id }: Rpc): string =>
+  `{"id":${id},"jsonrpc":"2.0","result":{"content":[],"structuredContent":${"[".repeat(1_000_000)}${"]".repeat(1_000_000)}}}`;
+
 /** A server that is fine, but for a call of its tool, a GET and what else `odd` takes over. */
 async function serve(
   onCall: Handler,
@@ -52,12 +58,7 @@ async function serve(
       if (rpc.id === undefined) return response.writeHead(202).end();
       if (rpc.method === "initialize") {
         if (odd.initialize !== undefined) return odd.initialize(rpc, response, request);
-        const serverInfo = { name: "hostile", version: "1" };
-        return json(response, rpc, {
-          protocolVersion: rpc.params?.protocolVersion,
-          capabilities: { tools: {} },
-          serverInfo,
-        });
+        return json(response, rpc, { ...greeting, protocolVersion: rpc.params?.protocolVersion });
       }
       if (rpc.method === "tools/list")
         return json(response, rpc, { tools: [{ name: "odd", inputSchema: { type: "object" } }] });
@@ -115,6 +116,32 @@ describe("an answer", () => {
       },
       /more than 10485760 bytes/,
     ],
+    [
+      "lists without end, compressed",
+      (_, response) =>
+        response
+          .writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" })
+          .end(gzipSync("[".repeat(50_000_000))),
+      /more than 10485760 bytes/,
+    ],
+    [
+      "a batch behind blanks",
+      (_, response) => {
+        response.writeHead(200, { "content-type": "application/json" }).write(" \n");
+        setImmediate(() => response.end("[]"));
+      },
+      /batch/,
+    ],
+    [
+      "an event of a million lines",
+      (_, response) => void events(response).end(`${":\n".repeat(1_000_000)}\n`),
+      /an event of more than 10000 lines/,
+    ],
+    [
+      "an event that parsers would read in two ways",
+      (rpc, response) => void events(response).end(`id: "\rdata: ${tooDeep(rpc)}\n\n`),
+      /carriage returns/,
+    ],
     ["a broken connection", (_, response) => response.socket?.resetAndDestroy(), /lost|cannot be reached/],
     [
       "an error page without end",
@@ -134,6 +161,26 @@ describe("an answer", () => {
     expect(result).toMatchObject({ stop_reason: "failed", output: expect.stringMatching(output) });
     expect(result.output).not.toContain("in-the-address");
   });
+
+  test.each<[string, Handler]>([
+    ["a body", (rpc, response) => response.writeHead(200, { "content-type": "application/json" }).end(tooDeep(rpc))],
+    ["an event", (rpc, response) => void events(response).end(`event: message\ndata: ${tooDeep(rpc)}\n\n`)],
+    [
+      "an event of many lines",
+      (rpc, response) => void events(response).end(`${tooDeep(rpc).replaceAll(/^|,/g, "$&\r\ndata:")}\r\n\r\n`),
+    ],
+  ])(
+    "that nests without end as %s is not parsed: the call fails, and the connection goes on",
+    async (_what, onCall) => {
+      const { result, lines, mcp } = await run(await serve(onCall));
+      expect(result).toMatchObject({
+        stop_reason: "failed",
+        output: expect.stringMatching(/the answer nests 1000002 levels deep, limit 200/),
+      });
+      expect(lines.filter(({ level }) => level === "warn")).toEqual([]);
+      expect(mcp.figures.connected).toBe(1);
+    },
+  );
 
   test("that never comes is a time-out, and the server is told", async () => {
     const server = await serve(() => {});

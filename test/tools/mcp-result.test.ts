@@ -107,3 +107,24 @@ test("whatever stands in a result, reading it gives a text and throws nothing", 
     }),
   );
 });
+
+test("structured content that a text says already is told once, unless comparing them would take long", () => {
+  const rows = (count: number) => Array.from({ length: count }, (_, n) => ({ name: `row ${n}` }));
+  const both = (count: number, texts: number) => {
+    const structuredContent = rows(count);
+    const said = { type: "text", text: JSON.stringify(structuredContent, null, 2) };
+    const other = { type: "text", text: "[]" };
+    return read({ content: [...Array.from({ length: texts - 1 }, () => other), said], structuredContent }).text;
+  };
+  expect(both(100, 1).match(/row 99"/g)).toHaveLength(1);
+  expect(both(100, 4).match(/row 99"/g)).toHaveLength(1);
+  expect(both(100, 5).match(/row 99"/g)).toHaveLength(2);
+  expect(both(20_000, 1).match(/row 99"/g)).toHaveLength(2);
+});
+
+test("long structured content is not mostly indentation", () => {
+  const deep = (levels: number): unknown[] => (levels === 0 ? [] : [deep(levels - 1)]);
+  expect(read({ structuredContent: [1, [2]] }).text).toBe("[\n  1,\n  [\n    2\n  ]\n]");
+  const long = Array.from({ length: 1_000 }, () => deep(150));
+  expect(read({ structuredContent: long }).text).toBe(JSON.stringify(long));
+});

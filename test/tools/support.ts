@@ -88,8 +88,13 @@ export class HandClock implements Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       if (signal?.aborted) return resolve();
-      this.after(ms, resolve);
-      signal?.addEventListener("abort", () => resolve(), { once: true });
+      const done = () => {
+        cancel();
+        signal?.removeEventListener("abort", done);
+        resolve();
+      };
+      const cancel = this.after(ms, done);
+      signal?.addEventListener("abort", done, { once: true });
     });
   }
 
