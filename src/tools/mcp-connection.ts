@@ -3,13 +3,15 @@
 
 import type { Clock } from "../clock.js";
 import { type CallOutcome, type McpClient, type McpServerSpec, OpenFailure, openMcpClient } from "./mcp-client.js";
+import { LIST_RATE } from "./mcp-limits.js";
 import { judgeTools, type McpTool } from "./mcp-tool-list.js";
+import { Throttle } from "./throttle.js";
 
 const FIRST_WAIT_MS = 1_000;
 const LONGEST_WAIT_MS = 30_000;
 /** A connection that lasted this long did not fail at once: the next one is tried without a wait. */
 const STEADY_MS = 10_000;
-/** Between two looks at the tools of a server that says they change. */
+/** Between two looks at the tools of a server that says they change, however seldom it does. */
 const LIST_PAUSE_MS = 1_000;
 /** How long a call waits for a server that is just not there. */
 export const CALL_CONNECT_MS = 5_000;
@@ -56,6 +58,7 @@ export class McpConnection {
   #hurry: (() => void) | undefined;
   #reason = "it is being connected to";
   #lostAt: number | undefined;
+  readonly #lists: Throttle;
   /** The server said that its tools changed since they were listed. */
   #changed = false;
   #relisting: McpClient | undefined;
@@ -65,6 +68,7 @@ export class McpConnection {
     this.name = options.name;
     this.key = options.key;
     this.#options = options;
+    this.#lists = new Throttle(options.clock, LIST_RATE);
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
     });
@@ -200,12 +204,17 @@ export class McpConnection {
     this.#problems = told;
   }
 
-  /** However often a server says so, its tools are listed once at a time, with a pause between. Never rejects. */
+  /**
+   * However often a server says so, its tools are listed once at a time, with a pause between, and seldom when it says
+   * so all the time. Never rejects.
+   */
   async #relist(client: McpClient): Promise<void> {
     if (this.#relisting === client) return;
     this.#relisting = client;
     try {
       while (this.#changed && this.#client === client) {
+        await this.#lists.take(1, client.lost);
+        if (this.#client !== client) return;
         this.#changed = false;
         await this.#list(client);
         await this.#options.clock.sleep(LIST_PAUSE_MS, client.lost);

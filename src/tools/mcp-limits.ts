@@ -12,5 +12,7 @@ export const MAX_LIST_VALUES = 50_000;
 /** How fast a server is read, in bytes, and what each message costs on top, for it is parsed too. */
 export const RATE = { burst: 16_777_216, perSecond: 8_388_608 };
 export const MESSAGE_COST = 4_096;
+/** How often a list that changes is asked for again: a few times at once, then twice a minute. */
+export const LIST_RATE = { burst: 6, perSecond: 1 / 30 };
 /** Tools of all servers: providers take 128 in a Request, the built-in ones among them. */
 export const MAX_MCP_TOOLS = 116;

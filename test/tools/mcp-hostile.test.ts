@@ -136,6 +136,25 @@ describe("a list that changes", () => {
   });
 });
 
+test("a list that changes all the time is asked for a few times, and then twice a minute", async () => {
+  const clock = new HandClock();
+  const { environment, names } = begin({ s: hostile("restless") }, clock);
+  const lists = () => Number(/\d+$/.exec(names()[0] ?? "0")?.[0]);
+  await until(() => expect(lists()).toBeGreaterThan(0));
+  const listsAfter = async (ms: number) => {
+    for (let moment = 0; moment < ms / 1_000; moment++) {
+      // Its answer is back when that of a later call is: whatever this second brought is done.
+      await execute(environment, "mcp__s__echo", {});
+      clock.advance(1_000);
+    }
+    return lists();
+  };
+  const soon = await listsAfter(20_000);
+  expect(soon).toBeGreaterThanOrEqual(5);
+  expect(soon).toBeLessThanOrEqual(9);
+  expect((await listsAfter(300_000)) - soon).toBeLessThanOrEqual(11);
+});
+
 describe("a call", () => {
   test.each([
     ["refused", "refuses", /you may not/],
