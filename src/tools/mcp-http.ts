@@ -1,5 +1,8 @@
 // `fetch` for an MCP server that is spoken to over HTTP: what comes back is bounded in size, rate and number, and what
 // shows that the server is gone is told. The SDK's transport itself reads whatever comes.
+//
+// Invariant: nothing is asked of another origin than the configured one, so the configured headers go nowhere else. The
+// SDK follows redirects within it by itself.
 
 import { ReadableStream } from "node:stream/web";
 import type { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
@@ -38,7 +41,7 @@ export async function httpTransport(
   const url = new URL(address);
   const transport = new sdk.StreamableHTTPClientTransport(url, {
     requestInit: { headers: { ...headers } },
-    fetch: guardedFetch(options),
+    fetch: guardedFetch(url.origin, options),
   });
   const send = transport.send.bind(transport);
   transport.send = (message, more) => {
@@ -48,12 +51,13 @@ export async function httpTransport(
   return transport;
 }
 
-function guardedFetch(options: GuardOptions): FetchLike {
+function guardedFetch(origin: string, options: GuardOptions): FetchLike {
   const { clock, onLost, onDoubt, signal } = options;
   const throttle = new Throttle(clock, RATE);
   const streams = new Throttle(clock, STREAM_RATE);
   let open = 0;
   return async (url, init) => {
+    if (new URL(url).origin !== origin) throw new Error("it leads to another origin");
     const isStream = (init?.method ?? "GET") === "GET";
     if (isStream) await streams.take(1, signal);
     if (open >= MAX_OPEN) {
@@ -67,7 +71,7 @@ function guardedFetch(options: GuardOptions): FetchLike {
       isOpen = false;
     };
     try {
-      const response = await fetch(url, init);
+      const response = await fetch(url, { ...init, redirect: "manual" });
       if (response.body === null) {
         release();
         return response;

@@ -195,15 +195,64 @@ describe("an answer", () => {
   });
 });
 
-test("an address that sends us elsewhere does not get to see the headers there", async () => {
-  const elsewhere = await serve(() => {});
-  const server = await serve(() => {}, {
-    headers: { "x-api-key": "t0ken-of-the-server" },
-    initialize: (_, response) => response.writeHead(307, { location: elsewhere.spec.url }).end(),
+describe("an address that sends us elsewhere does not get to see the headers there", () => {
+  const to =
+    (status: number, target: { spec: { url: string } }): Handler =>
+    (_, response) =>
+      response.writeHead(status, { location: target.spec.url }).end();
+  const headers = { "x-api-key": "t0ken-of-the-server" };
+
+  test.each([301, 302, 303, 307, 308])("in the answer to the first message: %d", async (status) => {
+    const elsewhere = await serve(() => {});
+    const server = await serve(() => {}, { headers, initialize: to(status, elsewhere) });
+    const { lines } = await connect({ s: server.spec });
+    expect(lines.find(({ level }) => level === "warn")?.details.reason).toMatch(/Redirect to .* not followed/);
+    expect(elsewhere.seen).toEqual([]);
   });
-  const { lines } = await connect({ s: server.spec });
-  expect(lines.find(({ level }) => level === "warn")?.details.reason).toMatch(/Redirect to .* not followed/);
-  expect(elsewhere.seen).toEqual([]);
+
+  test("in the answer to a call, and where it is asked for a stream", async () => {
+    const elsewhere = await serve(() => {});
+    const server = await serve(to(307, elsewhere), { headers, get: to(302, elsewhere) });
+    const { result } = await run(server);
+    expect(result).toMatchObject({
+      stop_reason: "failed",
+      output: expect.stringMatching(/Redirect to .* not followed/),
+    });
+    await until(() => expect(server.seen.some(({ method }) => method === "GET")).toBe(true));
+    expect((await run(server)).result.stop_reason).toBe("failed");
+    expect(elsewhere.seen).toEqual([]);
+  });
+
+  test("and one that only moved on its own host does", async () => {
+    let isMoved = false;
+    const server = await serve((rpc, response) => json(response, rpc, { content: [{ type: "text", text: "ok" }] }), {
+      headers,
+      initialize: (rpc, response) => {
+        if (isMoved) return json(response, rpc, { ...greeting, protocolVersion: rpc.params?.protocolVersion });
+        isMoved = true;
+        response.writeHead(308, { location: "/moved" }).end();
+      },
+    });
+    expect((await run(server)).result.output).toBe("ok");
+    for (const seen of server.seen) expect(seen.headers["x-api-key"]).toBe("t0ken-of-the-server");
+  });
+});
+
+test("a first answer that trickles is given up like one that never comes", async () => {
+  const server = await serve(() => {}, {
+    initialize: (_, response) => {
+      response.writeHead(200, { "content-type": "application/json" }).write(" ");
+      const drip = setInterval(() => response.write(" "), 5);
+      response.once("close", () => clearInterval(drip));
+    },
+  });
+  const clock = new HandClock();
+  const { lines } = begin({ s: server.spec }, clock);
+  await until(() => {
+    clock.advance(1_000);
+    expect(lines.find(({ level }) => level === "warn")?.details.reason).toMatch(/did not answer within 60 s/);
+  });
+  await until(() => expect(server.open()).toBe(0));
 });
 
 test("an answer to the first message that never comes holds up nobody", async () => {
