@@ -267,7 +267,7 @@ describe("time", () => {
     const began = performance.now();
     abort.abort();
     expect((await ran).result).toMatchObject({ stop_reason: "aborted" });
-    expect(performance.now() - began).toBeLessThan(250);
+    expect(performance.now() - began).toBeLessThan(2_500);
     expect((await execute(environment, "mcp__s__cancelled", {})).result.output).toBe('["aborted by the user"]');
   });
 
@@ -313,7 +313,7 @@ describe("floods", () => {
     abort.abort();
     expect((await flooded).result.stop_reason).toBe("aborted");
     // Not the longest of all: where the machine is shared, that one is its own.
-    expect(delay.percentile(99) / 1e6).toBeLessThan(250);
+    expect(delay.percentile(99) / 1e6).toBeLessThan(1_000);
     expect(process.memoryUsage().rss - rss).toBeLessThan(200_000_000);
   });
 
@@ -375,7 +375,7 @@ describe("what is left", () => {
     const began = performance.now();
     const { result } = await execute(environment, "mcp__s__echo", {});
     expect(result).toMatchObject({ stop_reason: "failed", output: expect.stringMatching(/not connected/) });
-    expect(performance.now() - began).toBeLessThan(250);
+    expect(performance.now() - began).toBeLessThan(2_500);
   });
 });
 
