@@ -88,7 +88,9 @@ describe("structured content", () => {
 
   test("that is nested beyond reason is told and throws nothing", () => {
     const nested = JSON.parse(`${"[".repeat(100_000)}${"]".repeat(100_000)}`);
-    expect(read({ structuredContent: { nested } }).text).toBe("[structured content that cannot be read]");
+    const { text } = read({ structuredContent: { nested } });
+    // Newer engines write it without recursion.
+    expect(text === "[structured content that cannot be read]" || text.startsWith('{"nested":[[[')).toBe(true);
   });
 });
 
