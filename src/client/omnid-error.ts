@@ -56,7 +56,9 @@ export async function refusalOf(response: Response, now: number): Promise<OmnidE
 
 function secondsOf(header: string | null, now: number): number | undefined {
   if (header === null) return undefined;
-  if (/^\d+$/.test(header)) return Number(header);
+  if (/^\d+$/.test(header)) return finite(Number(header));
   const at = Date.parse(header);
-  return Number.isNaN(at) ? undefined : Math.max(0, Math.ceil((at - now) / 1000));
+  return finite(Math.max(0, Math.ceil((at - now) / 1000)));
 }
+
+const finite = (seconds: number): number | undefined => (Number.isFinite(seconds) ? seconds : undefined);

@@ -12,6 +12,8 @@ export interface Backoff {
 }
 
 export const BACKOFF: Backoff = { baseMs: 500, maxMs: 15_000 };
+/** The longest wait that the other side can ask for. Its clock, or ours, may be wrong by years. */
+const MAX_ASKED_MS = 300_000;
 /** A connection that lived this long was a good one. */
 const GOOD_MS = 5_000;
 
@@ -19,7 +21,7 @@ const GOOD_MS = 5_000;
 export type Outcome =
   | { next: "again" }
   | { next: "over" }
-  /** `minMs`: what the other side asked for. */
+  /** `minMs`: what the other side asked for; counts up to five minutes. */
   | { next: "wait"; error?: unknown; minMs?: number };
 
 export interface Wait {
@@ -55,7 +57,7 @@ export class Retrying {
       if (outcome.next === "over" || this.#signal.aborted) return;
       if (outcome.next === "again") continue;
       failures = this.#clock.now() - beganAt > GOOD_MS ? 1 : failures + 1;
-      const asked = Math.max(outcome.minMs ?? 0, askedMs(outcome.error));
+      const asked = Math.max(heeded(outcome.minMs), heeded(retryAfterMs(outcome.error)));
       const ms = Math.max(asked, backoffMs(failures, this.#backoff, this.#clock.random()));
       onWait({ attempt: failures, retryAt: this.#clock.now() + ms, error: outcome.error });
       await this.pause(ms);
@@ -84,4 +86,8 @@ export function backoffMs(failures: number, { baseMs, maxMs }: Backoff, random: 
   return Math.round(Math.min(maxMs, baseMs * 2 ** Math.min(failures - 1, 20)) * (0.5 + random / 2));
 }
 
-const askedMs = (error: unknown): number => (error instanceof OmnidError ? (error.retryAfter ?? 0) * 1000 : 0);
+const retryAfterMs = (error: unknown): number => (error instanceof OmnidError ? (error.retryAfter ?? 0) * 1000 : 0);
+
+/** What was asked for is another program's word: what is no number asks for nothing. */
+const heeded = (askedMs: number | undefined): number =>
+  Number.isFinite(askedMs) ? Math.min(Number(askedMs), MAX_ASKED_MS) : 0;

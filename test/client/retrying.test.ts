@@ -1,0 +1,53 @@
+// Waits and further tries, when what the other side or the caller says is no help. The clock stands still.
+
+import { expect, onTestFinished, test, vi } from "vitest";
+import { platformClock } from "../../src/client/client-clock.js";
+import type { Following } from "../../src/client/index.js";
+import { FakeHost, isLive, isWaiting, refusal, until } from "./fake-host.js";
+
+function start(host: FakeHost): Following {
+  const following = host.client.session("session-1").follow();
+  onTestFinished(() => following.close());
+  return following;
+}
+
+test.each([
+  ["seconds beyond a timer's reach", "2147484", 300_000],
+  ["more digits than a number holds", "9".repeat(400), 500],
+  ["a date after the last of all years", "Fri, 31 Dec 9999 23:59:59 GMT", 300_000],
+  ["a date in the past", "Thu, 01 Jan 1970 00:00:00 GMT", 500],
+  ["nothing that is a time", "soon", 500],
+])("a Retry-After of %s is a wait of at most five minutes, and never none", async (_, header, ms) => {
+  const host = new FakeHost();
+  host.instead.push(refusal(503, "shutting_down", { "retry-after": header }));
+  const following = start(host);
+  const { connection } = await until(following, isWaiting);
+  expect(connection).toMatchObject({ attempt: 1, retryAt: host.time.now() + ms });
+});
+
+test.each([3e9, "4000", null, -1])(
+  "a shutdown that says %j is waited out for five minutes at most",
+  async (retryMs) => {
+    const host = new FakeHost();
+    const following = start(host);
+    await until(following, isLive);
+    host.write(`event: server_event\ndata: ${JSON.stringify({ type: "shutdown", retryMs })}\n\n`);
+    host.drop();
+    const { connection } = await until(following, isWaiting);
+    expect(connection).toMatchObject({ retryAt: host.time.now() + (retryMs === 3e9 ? 300_000 : 500) });
+  },
+);
+
+test.each([2 ** 31, 2 ** 40, Number.POSITIVE_INFINITY])(
+  "the platform's clock does not end a wait of %d ms at once",
+  (ms) => {
+    vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+    onTestFinished(() => void vi.useRealTimers());
+    let isOver = false;
+    platformClock.after(ms, () => {
+      isOver = true;
+    });
+    vi.advanceTimersByTime(86_400_000);
+    expect(isOver).toBe(false);
+  },
+);
