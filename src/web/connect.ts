@@ -46,6 +46,15 @@ export function attempt(work: () => Promise<unknown>): Promise<boolean> {
   return background(work);
 }
 
+/** What is shown because the server could not be reached. */
+let lost: string | undefined;
+
+/** The server answers again: that it did not is no news any more. What was written is still in its box. */
+export function reachable(): void {
+  if (lost !== undefined && error.value === lost) error.value = "";
+  lost = undefined;
+}
+
 /** As `attempt`, for what nobody asked for just now: what is shown as wrong stays shown. */
 export async function background(work: () => Promise<unknown>): Promise<boolean> {
   try {
@@ -53,6 +62,7 @@ export async function background(work: () => Promise<unknown>): Promise<boolean>
     return true;
   } catch (cause) {
     error.value = inWords(cause);
+    lost = cause instanceof OmnidError && cause.code === "network" ? error.value : undefined;
     return false;
   }
 }

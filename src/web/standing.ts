@@ -1,6 +1,13 @@
 // How things stand, in words: the connection, the Task, the tokens. Three different things.
 
-import type { Connection, Session, SessionUsage, View } from "../client/index.js";
+import {
+  type Connection,
+  isPayload,
+  type Session,
+  type SessionUsage,
+  type TokenCounts,
+  type View,
+} from "../client/index.js";
 import { sentence } from "./notices.js";
 
 export interface Standing {
@@ -101,4 +108,20 @@ export function whenText(at: string, now: number): string {
   if (isToday) return date.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
   const isNear = now - date.getTime() < 6 * DAY_MS;
   return date.toLocaleDateString([], isNear ? { weekday: "short" } : { day: "numeric", month: "short" });
+}
+
+/** Of the present context: neither a compaction's own Request nor one that the provider counted nothing for. */
+export function lastRequest({ messages }: Pick<View, "messages">): TokenCounts | undefined {
+  let isCompaction = false;
+  for (let at = messages.length - 1; at >= 0; at -= 1) {
+    const { message } = messages[at] as View["messages"][number];
+    if (message.type === "session_meta") return undefined;
+    if (isPayload(message, "compaction_begin")) isCompaction = false;
+    else if (isPayload(message, "compaction_end")) {
+      if (message.payload.status === "completed") return undefined;
+      isCompaction = true;
+    } else if (!isCompaction && isPayload(message, "token_usage") && message.payload.request.total > 0)
+      return message.payload.request;
+  }
+  return undefined;
 }

@@ -2,7 +2,7 @@
 // is hidden.
 
 import { type Following, isPayload, type View } from "../client/index.js";
-import { background, client } from "./connect.js";
+import { background, client, reachable } from "./connect.js";
 import { changeDraft } from "./drafts.js";
 import { announcement, error, now, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
@@ -40,6 +40,7 @@ function showView(next: View): void {
     error.value = "This Session is not there any more.";
     return;
   }
+  if (before?.connection.status !== "live" && next.connection.status === "live") reachable();
   announceChange(before, next);
 }
 

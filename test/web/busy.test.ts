@@ -71,6 +71,20 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await expect.poll(() => waiting.count()).toBe(0);
   });
 
+  test("steering that an interrupt left undelivered is said to be so, and can be taken back into the box", async () => {
+    const { page } = await busyPage();
+    await choose(page, "steer");
+    await send(page, "look left");
+    const waiting = page.getByRole("list", { name: "Waiting" });
+    await waiting.getByText("look left").waitFor();
+    await page.keyboard.press("Control+.");
+    await ready(page);
+    await expect.poll(() => waiting.textContent()).toContain("Not delivered");
+    await waiting.getByRole("button", { name: "Take back" }).click();
+    await expect.poll(() => waiting.count()).toBe(0);
+    expect(await page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("look left");
+  });
+
   test("an interrupting prompt ends what runs and is answered next", async () => {
     const { page } = await busyPage();
     await choose(page, "interrupt");

@@ -1,10 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import * as make from "../../src/protocol/builders.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
 import { lineDiff } from "../../src/web/diff.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
-import { connectionText } from "../../src/web/standing.js";
+import { connectionText, lastRequest } from "../../src/web/standing.js";
 import { readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
+import { AT } from "../support/messages.js";
 
 test("arguments are read by name, the telling one apart; what is no object is shown as it is", () => {
   expect(readArguments('{"timeout_ms":5,"cmd":"ls\\npwd"}')).toMatchObject({
@@ -24,6 +27,22 @@ test("the state of the connection is said in words, with the seconds that are le
   expect(connectionText(waiting(now - 50), now, true)).toMatchObject({ text: "Reconnecting in 0 s" });
   expect(connectionText(waiting(now), now, false)).toMatchObject({ text: "Offline", tone: "lost" });
   expect(connectionText({ status: "live", resynced: true }, now, true).text).toBe("Live, resynced");
+});
+
+test("how full the context is comes from the last Request that was counted, and from none behind a compaction", () => {
+  const counts = (total: number) => ({ cache_read: 0, cache_write: total, output: 0, total });
+  const usage = (total: number) => make.tokenUsage(AT, counts(total), counts(total));
+  const of = (...messages: OmniMessage[]) =>
+    lastRequest({ messages: messages.map((message, n) => ({ key: `${n}`, message })) as never })?.total;
+  expect(of(usage(10), usage(20))).toBe(20);
+  // A refused or interrupted Request counted nothing, and the context is what it was.
+  expect(of(usage(10), usage(0))).toBe(10);
+  const kind = { reason: "manual", mode: "summarize" } as const;
+  const begins = make.compactionBegin(AT, { ...kind, context: 10, turns: 1 });
+  const ends = make.compactionEnd(AT, { ...kind, status: "completed" });
+  expect(of(usage(10), begins, usage(30), ends)).toBeUndefined();
+  expect(of(usage(10), begins, usage(30), ends, usage(5))).toBe(5);
+  expect(of(usage(10), begins, usage(30), make.compactionEnd(AT, { ...kind, status: "failed" }))).toBe(10);
 });
 
 const lines = fc.array(fc.constantFrom("a", "b", "c", ""), { maxLength: 12 });

@@ -2,7 +2,7 @@
 
 import type { QueueItem } from "../../client/index.js";
 import { recall } from "../actions.js";
-import { view } from "../state.js";
+import { isBusy, view } from "../state.js";
 
 export function QueueList() {
   const items = view.value?.queue ?? [];
@@ -11,7 +11,7 @@ export function QueueList() {
     <ul id="queue" aria-label="Waiting">
       {items.map((item) => (
         <li key={item.itemId}>
-          <span class="kind">{item.kind === "steer" ? "Steering" : "Next"}</span>
+          <span class="kind">{kindOf(item)}</span>
           <span class="text">{textOf(item)}</span>
           <button type="button" class="plain" onClick={() => void recall(item)}>
             Take back
@@ -20,6 +20,12 @@ export function QueueList() {
       ))}
     </ul>
   );
+}
+
+/** Steering that its Task was not given: nothing delivers it by itself after an interrupt. */
+function kindOf({ kind }: QueueItem): string {
+  if (kind === "task") return "Next";
+  return isBusy.value ? "Steering" : "Not delivered";
 }
 
 function textOf({ input }: QueueItem): string {

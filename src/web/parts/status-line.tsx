@@ -1,8 +1,8 @@
 // How the Task stands and what it has cost, below the prompt.
 
-import { isPayload, type TokenCounts, type View } from "../../client/index.js";
+import type { View } from "../../client/index.js";
 import { retryNow } from "../actions.js";
-import { activityOf, type Standing, usageText } from "../standing.js";
+import { activityOf, lastRequest, type Standing, usageText } from "../standing.js";
 import { current, isBusy, isSending, modelKey, models, now, view } from "../state.js";
 
 export function StatusLine() {
@@ -54,11 +54,4 @@ function ContextMeter({ shown }: { shown: View }) {
       · {Math.round(share * 100)}% of context
     </span>
   );
-}
-
-function lastRequest(shown: View): TokenCounts | undefined {
-  const found = shown.messages.findLast(
-    ({ message }) => isPayload(message, "token_usage") || message.type === "session_meta",
-  );
-  return found !== undefined && isPayload(found.message, "token_usage") ? found.message.payload.request : undefined;
 }
