@@ -4,6 +4,9 @@
 import { type ClientClock, platformClock } from "./client-clock.js";
 import { OmnidError, refusalOf } from "./omnid-error.js";
 
+/** How often one call has `renewToken` asked: a person may mistype, a program that is refused so often has no token. */
+const MAX_RENEWALS = 5;
+
 export interface ClientOptions {
   /** Where the server is, such as `http://127.0.0.1:8420`, a prefix of a proxy included; `""` is the page's own origin. */
   baseUrl: string;
@@ -11,7 +14,8 @@ export interface ClientOptions {
   token?: string | (() => string | undefined | Promise<string | undefined>);
   /**
    * Called when the server answers 401, once for all calls that wait, with the token that it refused. The token that it
-   * resolves with is used until `token` gives another one; undefined lets the calls fail.
+   * resolves with is used until `token` gives another one; undefined lets the calls fail, and so does the fifth token that
+   * is refused to one call.
    */
   renewToken?: (refused: string | undefined) => Promise<string | undefined>;
   /** Left out: the platform's. */
@@ -55,8 +59,6 @@ export function createTransport(options: ClientOptions): Transport {
 
   /** @returns whether another try has another token. */
   const renew = async (refused: string | undefined): Promise<boolean> => {
-    // Another call may have got a new one meanwhile.
-    if ((await currentToken()) !== refused) return true;
     if (options.renewToken === undefined) return false;
     renewing ??= options.renewToken(refused).finally(() => {
       renewing = undefined;
@@ -75,13 +77,21 @@ export function createTransport(options: ClientOptions): Transport {
   };
 
   const open = async (call: Call): Promise<Response> => {
+    let isOtherTried = false;
+    let renewals = 0;
     for (;;) {
       const token = await currentToken();
       const outcome = unsendable(token) ?? (await ask(call, token));
       if (!(outcome instanceof OmnidError)) return outcome;
       // A body that is a stream is used up.
-      const isAgain = outcome.status === 401 && call.raw === undefined && (await renew(token));
-      if (!isAgain) throw outcome;
+      if (outcome.status !== 401 || call.raw !== undefined) throw outcome;
+      // Another call may have got a new one meanwhile. Once: a `token` may give another one each time.
+      if (!isOtherTried && (await currentToken()) !== token) {
+        isOtherTried = true;
+        continue;
+      }
+      if (renewals === MAX_RENEWALS || !(await renew(token))) throw outcome;
+      renewals += 1;
     }
   };
 

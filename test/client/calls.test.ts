@@ -109,6 +109,47 @@ test("a renewed token holds until the caller has another, also none", async () =
   expect(asked).toBe(2);
 });
 
+test("a call whose tokens are all refused ends, whatever gives another one each time", async () => {
+  let sent = 0;
+  let minted = 0;
+  const fetch = async () => {
+    sent += 1;
+    return new Response("", { status: 401 });
+  };
+  const mint = () => {
+    minted += 1;
+    return `token-${minted}`;
+  };
+  const minting = createClient({ baseUrl: "http://host", fetch, token: mint });
+  await expect(minting.models()).rejects.toMatchObject({ status: 401 });
+  expect(sent).toBe(2);
+  sent = 0;
+  const renewing = createClient({ baseUrl: "http://host", fetch, token: "stale", renewToken: async () => mint() });
+  await expect(renewing.models()).rejects.toMatchObject({ status: 401 });
+  expect(sent).toBe(6);
+  sent = 0;
+  const both = createClient({ baseUrl: "http://host", fetch, token: mint, renewToken: async () => mint() });
+  await expect(both.models()).rejects.toMatchObject({ status: 401 });
+  expect(sent).toBe(7);
+});
+
+test("a token that was changed while the old one was refused is tried without a question", async () => {
+  let stored = "old";
+  const asked: unknown[] = [];
+  const fetch = async (_: unknown, init?: RequestInit) => {
+    const isRight = new Headers(init?.headers).get("authorization") === "Bearer new";
+    stored = "new";
+    return isRight ? Response.json({ models: [] }) : new Response("", { status: 401 });
+  };
+  const renewToken = async (refused: string | undefined) => {
+    asked.push(refused);
+    return undefined;
+  };
+  const client = createClient({ baseUrl: "http://host", fetch, token: () => stored, renewToken });
+  expect(await client.models()).toEqual({ models: [] });
+  expect(asked).toEqual([]);
+});
+
 test("a token that no header can carry is refused like one that the server refuses", async () => {
   const { url } = await start({ OMNID_TOKENS: "ada:right" });
   const client = createClient({ baseUrl: url, token: "日本", renewToken: async () => "right" });

@@ -2,7 +2,8 @@
 
 import { expect, onTestFinished, test, vi } from "vitest";
 import { platformClock } from "../../src/client/client-clock.js";
-import type { Following } from "../../src/client/index.js";
+import { createClient, type Following } from "../../src/client/index.js";
+import { manualClock } from "../support/manual-clock.js";
 import { FakeHost, isLive, isWaiting, refusal, until } from "./fake-host.js";
 
 function start(host: FakeHost): Following {
@@ -37,6 +38,23 @@ test.each([3e9, "4000", null, -1])(
     expect(connection).toMatchObject({ retryAt: host.time.now() + (retryMs === 3e9 ? 300_000 : 500) });
   },
 );
+
+test("a reader whose token is another one each time waits after each refusal like any other", async () => {
+  const time = manualClock();
+  const clock = { now: time.now, after: time.after, random: () => 1 };
+  let sent = 0;
+  const fetch = async () => {
+    sent += 1;
+    return new Response("", { status: 401 });
+  };
+  const client = createClient({ baseUrl: "http://host", clock, fetch, token: () => `token-${sent}` });
+  const following = client.session("session-1").follow();
+  onTestFinished(() => following.close());
+  const { connection } = await until(following, isWaiting);
+  expect(connection).toMatchObject({ attempt: 1, code: "http", retryAt: time.now() + 500 });
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(sent).toBeLessThanOrEqual(4);
+});
 
 test.each([2 ** 31, 2 ** 40, Number.POSITIVE_INFINITY])(
   "the platform's clock does not end a wait of %d ms at once",
