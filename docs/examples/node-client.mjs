@@ -1,4 +1,5 @@
-// Runs one Task and prints the conversation, with the typed client. Node 20 or newer: npm install omnid
+// Runs one Task and prints the conversation, with the typed client. Node 20 or newer, and the
+// package of this repository: npm install /path/to/omnid
 //
 //   OMNID_URL=http://127.0.0.1:8420 OMNID_TOKEN=… node node-client.mjs "/run date"
 
