@@ -3,8 +3,12 @@
 // Only what comes last can still become something else (a paragraph a table or a heading, a list a longer one), so
 // reading goes on a few tokens before the end. Definitions are the exception, since one may make a link of anything:
 // with them all is read anew.
+//
+// Reading never throws, and what it costs is bounded whatever the text is: see markdown-lexer.ts. What is beyond its
+// bounds is one token of the type `plain`, to be shown as it is written.
 
-import { Lexer, type Token } from "marked";
+import type { Token } from "marked";
+import { BoundedLexer } from "./markdown-lexer.js";
 
 export interface Tokens {
   /** Line ends are line feeds. */
@@ -19,20 +23,42 @@ export const NO_TOKENS: Tokens = { text: "", list: [], definitions: "" };
 /** More than can belong to one block: the block, the room behind it, and one to be sure. */
 const OPEN_TOKENS = 4;
 
+/** A longer text is plain, in characters: above it the page would stand still while it is read and laid out. */
+export const MOST_CHARACTERS = 200_000;
+/** A text with more blocks, and the room between them, is plain. */
+export const MOST_TOKENS = 8_000;
+
 /** The tokens of a text, with what is known of its beginning. */
 export function tokensOf(text: string, before: Tokens = NO_TOKENS): Tokens {
   const plain = text.replace(/\r\n?/g, "\n");
   if (plain === before.text) return before;
+  if (plain.length > MOST_CHARACTERS) return asWritten(plain);
+  // It was too much already; trying again with each word would cost as much again.
+  if (isPlain(before) && plain.startsWith(before.text)) return asWritten(plain);
   if (before.definitions !== "" || !plain.startsWith(before.text)) return read(plain);
   const stable = before.list.slice(0, -OPEN_TOKENS);
   const length = stable.reduce((sum, { raw }) => sum + raw.length, 0);
   const rest = read(plain.slice(length));
   if (rest.definitions !== "") return read(plain);
-  return { text: plain, list: [...stable, ...rest.list], definitions: "" };
+  // As if it had been read as a whole.
+  if (isPlain(rest)) return asWritten(plain);
+  const list = [...stable, ...rest.list];
+  return list.length > MOST_TOKENS ? asWritten(plain) : { text: plain, list, definitions: "" };
 }
 
 function read(text: string): Tokens {
-  const list = new Lexer({ gfm: true }).lex(text);
-  const definitions = Object.keys(list.links).length === 0 ? "" : JSON.stringify(list.links);
-  return { text, list, definitions };
+  try {
+    const list = new BoundedLexer().lex(text);
+    if (list.length > MOST_TOKENS) return asWritten(text);
+    const definitions = Object.keys(list.links).length === 0 ? "" : JSON.stringify(list.links);
+    return { text, list, definitions };
+  } catch {
+    // A text that the library cannot read (its expressions have a stack of their own) is still the answer.
+    return asWritten(text);
+  }
 }
+
+/** Nothing in it was read: it is to be shown as it is written. */
+export const isPlain = ({ list }: Tokens): boolean => list[0]?.type === "plain";
+
+const asWritten = (text: string): Tokens => ({ text, list: [{ type: "plain", raw: text }], definitions: "" });

@@ -4,8 +4,9 @@
 // page's policy (no inline script, no picture from elsewhere) the third.
 
 import DOMPurify, { type Config } from "dompurify";
-import { Marked } from "marked";
-import { NO_TOKENS, type Tokens, tokensOf } from "./markdown-tokens.js";
+import { Marked, type Token } from "marked";
+import { chunksOf } from "./markdown-plain.js";
+import { isPlain, NO_TOKENS, type Tokens, tokensOf } from "./markdown-tokens.js";
 
 /** HTML that went through the sanitiser; where the browser knows trusted types it is of one, and nothing else is let in. */
 export type CleanHtml = string & { readonly clean: unique symbol };
@@ -15,6 +16,8 @@ export interface Block {
   html: CleanHtml;
   /** There is code in it, to be coloured once the block is over. */
   hasCode: boolean;
+  /** A piece of a text that is shown as it is written: white space counts, and the next piece goes on below it. */
+  isPlain: boolean;
 }
 
 const marked = new Marked({ gfm: true });
@@ -76,17 +79,39 @@ export const NOTHING: Rendered = { tokens: NO_TOKENS, blocks: [] };
 export function rendered(text: string, before: Rendered = NOTHING): Rendered {
   const tokens = tokensOf(text, before.tokens);
   if (tokens === before.tokens) return before;
+  const known = (source: string, index: number, isPlain: boolean): Block | undefined => {
+    const block = before.blocks[index];
+    return block?.source === source && block.isPlain === isPlain ? block : undefined;
+  };
+  if (isPlain(tokens)) {
+    const blocks = chunksOf(tokens.text).map((chunk, index) => known(chunk, index, true) ?? plainBlock(chunk));
+    return { tokens, blocks };
+  }
   const blocks = tokens.list
     .filter(({ type }) => type !== "space" && type !== "def")
     .map((token, index) => {
       const source = `${tokens.definitions}${token.raw}`;
-      const known = before.blocks[index];
-      if (known?.source === source) return known;
-      const html = sanitised(marked.parser([token]), POLICY);
-      return { source, html, hasCode: token.type === "code" || token.raw.includes("```") };
+      return known(source, index, false) ?? blockOf(token, source);
     });
   return { tokens, blocks };
 }
+
+function blockOf(token: Token, source: string): Block {
+  try {
+    const html = sanitised(marked.parser([token]), POLICY);
+    return { source, html, hasCode: token.type === "code" || token.raw.includes("```"), isPlain: false };
+  } catch {
+    // One block that cannot be made HTML takes nothing else with it.
+    return { ...plainBlock(token.raw), source, isPlain: false };
+  }
+}
+
+const plainBlock = (text: string): Block => ({
+  source: text,
+  html: sanitised(`<pre class="plain">${escaped(text)}</pre>`, POLICY),
+  hasCode: false,
+  isPlain: true,
+});
 
 /** HTML of our own making, such as coloured code. */
 export const cleanSpans = (html: string): CleanHtml =>

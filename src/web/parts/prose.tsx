@@ -34,13 +34,14 @@ export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean
 
 function ProseBlock({ block, isOver }: { block: Block; isOver: boolean }) {
   const host = useRef<HTMLDivElement>(null);
-  const { html, hasCode } = block;
+  const { html, hasCode, isPlain } = block;
   const text = String(html);
   useEffect(() => {
     if (hasCode && isOver && host.current !== null) dressCode(host.current);
   }, [text, hasCode, isOver]);
   // It went through the sanitiser.
-  return useMemo(() => <div ref={host} class="block" dangerouslySetInnerHTML={{ __html: html }} />, [text]);
+  const name = isPlain ? "block as-written" : "block";
+  return useMemo(() => <div ref={host} class={name} dangerouslySetInnerHTML={{ __html: html }} />, [text, name]);
 }
 
 /** Gives each piece of code its language, a button to copy it, and colours. */
