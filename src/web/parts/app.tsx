@@ -4,12 +4,13 @@ import { useEffect, useState } from "preact/hooks";
 import { open, stop } from "../actions.js";
 import { attach } from "../attach.js";
 import { nameOf } from "../standing.js";
-import { announcement, current, dialog, error, isBusy, isDrawerOpen, sessions } from "../state.js";
+import { announcement, current, dialog, error, isBusy, isDrawerOpen, selectedId, sessions } from "../state.js";
 import { ApprovalBar } from "./approval-bar.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { Dialogs } from "./dialogs.js";
 import { focusPrompt, isTyping } from "./focus.js";
+import { Guarded } from "./guarded.js";
 import { Header, LinkWhy } from "./header.js";
 import { QueueList } from "./queue-list.js";
 import { closeDrawer, Scrim, Sidebar } from "./sidebar.js";
@@ -65,7 +66,10 @@ function Main({ isInert }: { isInert: boolean }) {
       <Header />
       <LinkWhy />
       <div class="talk">
-        <Conversation />
+        {/* A fault in one Session ends with it. */}
+        <Guarded key={selectedId.value ?? ""} instead={<p class="empty">This Session cannot be shown.</p>}>
+          <Conversation />
+        </Guarded>
       </div>
       <div id="dock">
         <div class="column">

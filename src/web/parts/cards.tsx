@@ -7,6 +7,7 @@ import type { Item } from "../item-types.js";
 import { short } from "../standing.js";
 import { CopyButton } from "./copy-button.js";
 import { Folded } from "./folded.js";
+import { Guarded } from "./guarded.js";
 import { Icon } from "./icons.js";
 import { Picture } from "./picture.js";
 import { Prose } from "./prose.js";
@@ -19,7 +20,25 @@ export function Card({ item }: { item: Item }) {
   const shown = useRef(item);
   if (!looksEqual(shown.current, item)) shown.current = item;
   const { current } = shown;
-  return useMemo(() => cardOf(current), [current]);
+  return useMemo(
+    () => (
+      <Guarded instead={<PlainCard item={current} />}>
+        <CardOfKind item={current} />
+      </Guarded>
+    ),
+    [current],
+  );
+}
+
+/** What a card says where it cannot be shown as what it is. */
+function PlainCard({ item }: { item: Item }) {
+  const text = "text" in item ? item.text : "";
+  return (
+    <article class="notice bad" aria-label="Not shown">
+      <p>This cannot be shown as it should be{text === "" ? "." : ":"}</p>
+      {text !== "" && <pre class="unshown">{text}</pre>}
+    </article>
+  );
 }
 
 function looksEqual(a: Item, b: Item): boolean {
@@ -29,7 +48,7 @@ function looksEqual(a: Item, b: Item): boolean {
   return Object.keys(right).every((key) => left[key] === right[key]);
 }
 
-function cardOf(item: Item) {
+function CardOfKind({ item }: { item: Item }) {
   switch (item.kind) {
     case "user":
       return <UserCard item={item} />;
