@@ -2,9 +2,10 @@
 // answers is taken back here.
 
 import { type Approval, type Client, OmnidError, type View } from "../client/index.js";
+import { printable } from "./printable.js";
+import { type QuestionText, questionOf } from "./question-text.js";
 import { decisionOf, type Questions } from "./questions.js";
 import type { Terminal } from "./terminal.js";
-import { argumentsOf } from "./transcript-text.js";
 
 export interface ApprovingOptions {
   client: Client;
@@ -71,11 +72,18 @@ export class Approving {
     const back = new AbortController();
     this.#open = { key: keyOf(approval), takeBack: () => back.abort() };
     try {
-      terminal.line(`Allow ${name} ${argumentsOf(args)}`.trimEnd(), "yellow");
+      const text = questionOf(args);
+      terminal.line(`Allow ${printable(name)}`, "yellow");
+      showCut(terminal, text);
+      const keys = text.cut === undefined ? "y, n, or why not" : "y, n, v to view all of it, or why not";
       for (;;) {
-        const answer = await questions.ask("  y, n, or why not: ", back.signal);
+        const answer = await questions.ask(`  ${keys}: `, back.signal);
         if (answer.kind === "ended") this.#options.onEnd();
         if (answer.kind !== "answer") return undefined;
+        if (/^v(iew)?$/i.test(answer.text.trim())) {
+          if (text.whole !== "") terminal.line(text.whole, "yellow");
+          continue;
+        }
         const decision = decisionOf(answer.text);
         if (decision !== undefined) return decision;
       }
@@ -83,6 +91,16 @@ export class Approving {
       this.#open = undefined;
     }
   }
+}
+
+function showCut(terminal: Terminal, { whole, cut }: QuestionText): void {
+  if (cut === undefined) {
+    if (whole !== "") terminal.line(whole, "yellow");
+    return;
+  }
+  terminal.line(cut.head, "yellow");
+  terminal.line(`NOT SHOWN: ${cut.missing}. v shows them.`, "red");
+  terminal.line(cut.tail, "yellow");
 }
 
 const keyOf = ({ sessionId, toolCall }: Approval): string => `${sessionId} ${toolCall.payload.tool_call_id}`;

@@ -196,14 +196,36 @@ test("a prompt at a terminal is answered there: y, n, a reason, Ctrl-D", async (
     run.child.stdin.write(`${text}\r`);
   };
   await answer(/Ctrl-D ends[\s\S]*> /, "/run echo first");
-  await answer(/Allow exec_command echo first[\s\S]*why not: /, "y");
+  await answer(/Allow exec_command[\s\S]*cmd: echo first[\s\S]*why not: /, "y");
   await answer(/exit code 0[\s\S]*> /, "/run echo second");
-  await answer(/Allow exec_command echo second[\s\S]*why not: /, "not in this house");
+  await answer(/Allow exec_command[\s\S]*cmd: echo second[\s\S]*why not: /, "not in this house");
   await answer(/denied by user: not in this house[\s\S]*> /, "\u0004");
   const { code, stdout } = await run.finished;
   expect(code).toBe(0);
   expect(stdout).toContain("\u001b[36m* exec_command echo first");
   expect(stdout).toMatch(/omnid chat --session session-\S+ goes on here/);
+});
+
+test("a question shows the whole call, and one that no screen holds when v is typed", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const home = temporaryFolder();
+  const long = Array.from({ length: 100 }, (_, index) => `echo step-${index}`).join("\n");
+  writeFileSync(join(home, "prompt"), `/run true # nothing\n${long}`);
+  const command = `${process.execPath} ${inject("cli")} chat "$(cat prompt)"`;
+  const run = startProcess(script, ["-qec", command, "/dev/null"], {
+    env: { HOME: home, TERM: "xterm", NO_COLOR: "1" },
+    input: undefined,
+    cwd: home,
+  });
+  await run.says(/Allow exec_command\s+cmd:\s+true # nothing\r\n {4}echo step-0\r\n[\s\S]*NOT SHOWN: /);
+  const first = await run.says(/step-99[\s\S]*v to view all of it, or why not: /);
+  expect(first).not.toMatch(/^ {4}echo step-50\r$/m);
+  run.child.stdin.write("v\r");
+  await run.says(/or why not: [\s\S]*^ {4}echo step-50\r$[\s\S]*or why not: /m);
+  run.child.stdin.write("n\r");
+  expect((await run.finished).stdout).toContain("exec_command was denied by user");
 });
 
 test("who leaves with a question open is asked it again by the next chat, and the Task goes on", async ({ skip }) => {
@@ -219,11 +241,11 @@ test("who leaves with a question open is asked it again by the next chat, and th
   const first = chat();
   await first.says(/Ctrl-D ends[\s\S]*> /);
   first.child.stdin.write("/run echo later\r");
-  await first.says(/Allow exec_command echo later[\s\S]*why not: /);
+  await first.says(/Allow exec_command[\s\S]*cmd: echo later[\s\S]*why not: /);
   first.child.stdin.write("\u0004");
   expect((await first.finished).code).toBe(130);
   const second = chat("--session", "last");
-  await second.says(/Allow exec_command echo later[\s\S]*why not: /);
+  await second.says(/Allow exec_command[\s\S]*cmd: echo later[\s\S]*why not: /);
   second.child.stdin.write("y\r");
   await second.says(/`echo later` ended with exit code 0[\s\S]*> /);
   second.child.stdin.write("\u0004");

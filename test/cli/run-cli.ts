@@ -20,8 +20,8 @@ export interface Finished {
 
 export interface Running {
   child: ChildProcessWithoutNullStreams;
-  /** Resolves once both streams together have said it. */
-  says(pattern: RegExp): Promise<void>;
+  /** Resolves once both streams together have said it, with all that they said. */
+  says(pattern: RegExp): Promise<string>;
   finished: Promise<Finished>;
 }
 
@@ -66,7 +66,7 @@ export function startProcess(command: string, args: readonly string[], options: 
     says: (pattern) =>
       new Promise((resolve, reject) => {
         look = () => {
-          if (pattern.test(said.stdout + said.stderr)) resolve();
+          if (pattern.test(said.stdout + said.stderr)) resolve(said.stdout + said.stderr);
         };
         void finished.then((end) => reject(new Error(`it ended: ${JSON.stringify(end)}`)));
         look();
