@@ -2,6 +2,7 @@
 // every event changes it.
 
 import { eventsOf, objectOf } from "./event-stream.js";
+import { guarded, Listeners, type OnError } from "./listeners.js";
 import { OmnidError } from "./omnid-error.js";
 import { type Backoff, type Outcome, Retrying } from "./retrying.js";
 import { broken, type Transport } from "./transport.js";
@@ -19,6 +20,8 @@ export interface FollowSessionsOptions {
   backoff?: Backoff;
   /** Given every event, for tabs that share one stream. */
   onEvent?: (event: HostEvent) => void;
+  /** Given what a subscriber or `onEvent` throws, which ends nothing; the console has it otherwise. */
+  onError?: OnError;
 }
 
 export interface SessionsView {
@@ -35,7 +38,7 @@ export interface FollowingSessions {
   readonly subscribe: (listener: () => void) => () => void;
   readonly retryNow: () => void;
   readonly close: () => void;
-  /** Resolves when it was closed. */
+  /** Resolves when it was closed. Never rejects. */
   readonly closed: Promise<void>;
 }
 
@@ -83,20 +86,22 @@ function* hostEventOf(data: string): Generator<HostEvent, void, void> {
 }
 
 export function followSessions(transport: Transport, options: FollowSessionsOptions = {}): FollowingSessions {
-  const { limit = 200, archived = false, silenceMs = SILENCE_MS, backoff, onEvent } = options;
+  const { limit = 200, archived = false, silenceMs = SILENCE_MS, backoff, onEvent, onError } = options;
   const over = new AbortController();
   const watch = { signal: over.signal, silenceMs };
   const retrying = new Retrying(transport.clock, over.signal, backoff);
-  const listeners = new Set<() => void>();
+  const listeners = new Listeners(onError);
   let view: SessionsView = { sessions: [], connection: { status: "connecting" }, isRead: false };
 
-  const set = (change: Partial<SessionsView>) => {
-    if (over.signal.aborted) return;
+  const tell = (change: Partial<SessionsView>) => {
     view = { ...view, ...change };
-    for (const listener of listeners) listener();
+    listeners.tell();
+  };
+  const set = (change: Partial<SessionsView>) => {
+    if (!over.signal.aborted) tell(change);
   };
   const take = (event: HostEvent) => {
-    onEvent?.(event);
+    guarded(() => onEvent?.(event), onError);
     const sessions = withHostEvent(view.sessions, event, archived);
     if (sessions !== view.sessions) set({ sessions });
   };
@@ -124,8 +129,9 @@ export function followSessions(transport: Transport, options: FollowSessionsOpti
   };
   const close = () => {
     if (over.signal.aborted) return;
-    set({ connection: { status: "closed" } });
     over.abort();
+    options.signal?.removeEventListener("abort", close);
+    tell({ connection: { status: "closed" } });
     listeners.clear();
   };
 
@@ -140,10 +146,7 @@ export function followSessions(transport: Transport, options: FollowSessionsOpti
     get view() {
       return view;
     },
-    subscribe: (listener) => {
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
-    },
+    subscribe: (listener) => listeners.add(listener),
     retryNow: retrying.retryNow,
     close,
     closed,

@@ -1,6 +1,7 @@
 // Following a Session, as a caller sees it: a View that keeps itself current, and an async iterable of what comes.
 
 import { Follower } from "./follower.js";
+import type { OnError } from "./listeners.js";
 import type { Backoff } from "./retrying.js";
 import type { Transport } from "./transport.js";
 import type { FollowStep } from "./view-store.js";
@@ -14,6 +15,8 @@ export interface FollowOptions {
   /** Without a byte for this long a connection counts as dead; 60 s, four of the server's usual heartbeats. */
   silenceMs?: number;
   backoff?: Backoff;
+  /** Given what a subscriber throws, which ends nothing; the console has it otherwise. */
+  onError?: OnError;
   /**
    * Asked before each stream, for a browser that shares few connections among many tabs: how to give the place back, or
    * undefined where there is none. Then the Session is looked at every `pollMs` (2 s) instead.
@@ -34,7 +37,7 @@ export interface Following extends AsyncIterable<FollowStep> {
   /** Ends the wait for the next try; to be called when the network or the reader is back. */
   readonly retryNow: () => void;
   readonly close: () => void;
-  /** Resolves when it is over: closed, or the Session is gone. */
+  /** Resolves when it is over: closed, or the Session is gone. Never rejects. */
   readonly closed: Promise<void>;
 }
 

@@ -32,10 +32,10 @@ export class Follower {
   #isQueueStale = false;
 
   constructor(sessionId: string, transport: Transport, options: FollowOptions) {
-    const { silenceMs = SILENCE_MS, backoff } = options;
+    const { silenceMs = SILENCE_MS, backoff, onError } = options;
     const { signal } = this.#over;
     this.#options = options;
-    this.#store = new ViewStore(emptyView(sessionId));
+    this.#store = new ViewStore(emptyView(sessionId), onError);
     this.#retrying = new Retrying(transport.clock, signal, backoff);
     this.#reads = new SessionReads(sessionId, transport, { signal, silenceMs });
     this.retryNow = this.#retrying.retryNow;
@@ -51,8 +51,11 @@ export class Follower {
 
   readonly close = (): void => {
     if (this.#over.signal.aborted) return;
-    if (this.view.connection.status !== "gone") this.#connectionIs({ status: "closed" });
+    // First of all, whatever those do who hear of it: they may close it too.
     this.#over.abort();
+    if (this.view.connection.status !== "gone") {
+      void this.#store.take({ type: "connection", connection: { status: "closed" } });
+    }
     this.#store.end();
   };
 

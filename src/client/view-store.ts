@@ -1,6 +1,7 @@
 // Holds the present View and tells whoever looks at it. Subscribers hear once of all that came together; those who
 // iterate get every step, in order, and what feeds the store waits for them.
 
+import { Listeners, type OnError } from "./listeners.js";
 import { Steps } from "./steps.js";
 import { reduceView } from "./view.js";
 import type { View, ViewAction } from "./view-types.js";
@@ -10,12 +11,14 @@ export type FollowStep = ViewAction & { readonly view: View };
 
 export class ViewStore {
   readonly steps = new Steps<FollowStep>();
-  readonly #listeners = new Set<() => void>();
+  readonly #listeners: Listeners;
   #view: View;
   #told: View;
   #offered: Promise<void> = Promise.resolve();
 
-  constructor(view: View) {
+  /** @param onError is given what a subscriber throws */
+  constructor(view: View, onError?: OnError) {
+    this.#listeners = new Listeners(onError);
     this.#view = view;
     this.#told = view;
   }
@@ -24,10 +27,7 @@ export class ViewStore {
     return this.#view;
   }
 
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => void this.#listeners.delete(listener);
-  };
+  readonly subscribe = (listener: () => void): (() => void) => this.#listeners.add(listener);
 
   /** Takes what happened. Resolves when everyone who iterates has it. */
   take(...actions: readonly ViewAction[]): Promise<void> {
@@ -69,6 +69,6 @@ export class ViewStore {
   #tell(): void {
     if (this.#view === this.#told) return;
     this.#told = this.#view;
-    for (const listener of this.#listeners) listener();
+    this.#listeners.tell();
   }
 }

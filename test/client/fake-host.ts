@@ -64,6 +64,7 @@ export class FakeHost {
   }
 
   async #answer(url: string, init: RequestInit = {}): Promise<Response> {
+    init.signal?.throwIfAborted();
     const { pathname, searchParams } = new URL(url);
     const what = pathname.replace(/^\/api\/sessions\/session-1\/?/, "") || "session";
     const headers = new Headers(init.headers);
