@@ -1,11 +1,12 @@
 // The client that the page talks through, and the token, which is kept where the person chose.
 
 import { createClient, OmnidError } from "../client/index.js";
+import { basePath } from "./base-path.js";
 import { sentence } from "./notices.js";
 import { dialog, error } from "./state.js";
 
 /** Where the page is, without the slash at its end: a proxy may serve it below a path of its own. */
-export const BASE = location.pathname.replace(/\/[^/]*$/, "");
+export const BASE = basePath(location.pathname);
 
 // Another server of the same origin has tokens of its own.
 const TOKEN_KEY = `omnid${BASE}-token`;

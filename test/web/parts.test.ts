@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import * as make from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
+import { basePath } from "../../src/web/base-path.js";
 import { lineDiff } from "../../src/web/diff.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
 import { connectionText, lastRequest } from "../../src/web/standing.js";
@@ -174,4 +175,16 @@ test("a row in sight keeps its place when rows above it are measured or loaded, 
       }
     }),
   );
+});
+
+test.each([
+  ["/", ""],
+  ["/index.html", ""],
+  ["/agents/", "/agents"],
+  ["//", ""],
+  ["//elsewhere.example/", "/elsewhere.example"],
+  ["///elsewhere.example/a/", "/elsewhere.example/a"],
+])("what is asked below the path %s stays with the host of the page", (pathname, base) => {
+  expect(basePath(pathname)).toBe(base);
+  expect(new URL(`${basePath(pathname)}/api/sessions`, "https://here.example").origin).toBe("https://here.example");
 });
