@@ -7,7 +7,7 @@ import { type OmniMessage, toLine } from "../../src/protocol/message.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { AT, metaOf } from "../support/messages.js";
 import { type Server, startOmnid } from "../support/server.js";
-import { hasBrowser, shownItems as itemsOf, openWindow, ready } from "./browser.js";
+import { hasBrowser, shownItems as itemsOf, openWindow, question, ready, send } from "./browser.js";
 
 const shownItems = async (page: Page) => (await itemsOf(page)).map((item) => item.trim());
 
@@ -84,5 +84,16 @@ describe.skipIf(!hasBrowser)("a page with what it cannot show", { timeout: 120_0
     await choose(page, next);
     await page.getByText("another answer").waitFor();
     expect(await shownItems(page)).toEqual(OTHER);
+  });
+
+  test("an approval shows the characters of a command that cannot be seen, and so does its card", async () => {
+    const page = await (await openWindow())(server.url);
+    await send(page, "/run echo \u202etxt.cod\u202c a\u200bb");
+    const visible = "echo ⟨U+202E⟩txt.cod⟨U+202C⟩ a⟨U+200B⟩b";
+    expect(await question(page).locator(".command").textContent()).toBe(visible);
+    expect(await page.locator(".tool .gist").textContent()).toBe(visible);
+    await question(page).getByRole("button", { name: "Deny" }).click();
+    await ready(page);
+    expect(await page.locator(".tool .command").textContent()).toBe(visible);
   });
 });

@@ -8,6 +8,7 @@ import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
 import { connectionText, lastRequest } from "../../src/web/standing.js";
 import { readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
+import { visibleText } from "../../src/web/visible-text.js";
 import { AT } from "../support/messages.js";
 
 test("arguments are read by name, the telling one apart; what is no object is shown as it is", () => {
@@ -187,4 +188,21 @@ test.each([
 ])("what is asked below the path %s stays with the host of the page", (pathname, base) => {
   expect(basePath(pathname)).toBe(base);
   expect(new URL(`${basePath(pathname)}/api/sessions`, "https://here.example").origin).toBe("https://here.example");
+});
+
+test.each([
+  ["rm \u202etxt.cod\u202c", "rm ⟨U+202E⟩txt.cod⟨U+202C⟩"],
+  ["a\u2066b\u2069\u200f\u061c", "a⟨U+2066⟩b⟨U+2069⟩⟨U+200F⟩⟨U+061C⟩"],
+  ["ls\u200b\ufeff\u00ad\u2060", "ls⟨U+200B⟩⟨U+FEFF⟩⟨U+00AD⟩⟨U+2060⟩"],
+  ["a\rb\u001b[2K\u0000\u007f\u0085", "a⟨U+000D⟩b⟨U+001B⟩[2K⟨U+0000⟩⟨U+007F⟩⟨U+0085⟩"],
+  ["a\u00a0b\u3000c\u2028d\u3164\u2800", "a⟨U+00A0⟩b⟨U+3000⟩c⟨U+2028⟩d⟨U+3164⟩⟨U+2800⟩"],
+  ["x\u{e0041}\ud800", "x⟨U+E0041⟩⟨U+D800⟩"],
+  ["x\ufe0f a\u200db", "x⟨U+FE0F⟩ a⟨U+200D⟩b"],
+])("what cannot be seen of what is decided on stands there by its number: %j", (text, visible) => {
+  expect(visibleText(text)).toBe(visible);
+});
+
+test("what can be seen stays as it is: letters of any script, lines, tabs, emoji of several parts", () => {
+  const text = "if a:\n\tprint('Grüße, שלום, 日本 नमस्ते') ❤\ufe0f 👩🏽\u200d💻 👩\u200d❤\ufe0f\u200d👨 ⟨⟩";
+  expect(visibleText(text)).toBe(text);
 });

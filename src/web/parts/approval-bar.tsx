@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../client/index.js";
 import { decide } from "../actions.js";
 import { draft, now, selectedId, view } from "../state.js";
+import { visibleText } from "../visible-text.js";
 import { Arguments } from "./arguments.js";
 import { focusPrompt } from "./focus.js";
 
@@ -49,7 +50,7 @@ function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }
     <section class="request" aria-label={`Approval of ${name}`} ref={panel}>
       <div class="request-head">
         <h3>
-          Allow <code>{name}</code>?
+          Allow <code>{visibleText(name)}</code>?
         </h3>
         <p class="note">{noteOf(approval)}</p>
       </div>

@@ -1,8 +1,10 @@
-// Arguments as a person reads them: a command as a command, an edit as a difference, the rest by name.
+// Arguments as a person reads them: a command as a command, an edit as a difference, the rest by name. What cannot be
+// seen in them is made visible, since they are decided on here.
 
 import { useMemo } from "preact/hooks";
 import { lineDiff } from "../diff.js";
 import { readArguments } from "../tool-words.js";
+import { visibleText } from "../visible-text.js";
 
 export function Arguments({ name, json }: { name: string; json: string }) {
   const { telling, others, raw, values } = useMemo(() => readArguments(json), [json]);
@@ -27,11 +29,12 @@ function editOf(values: Record<string, unknown>): { before: string; after: strin
 
 function Argument({ label, value, isNew }: { label: string; value: string; isNew: boolean }) {
   if (isNew) return <Diff before="" after={value} />;
+  const text = visibleText(value);
   const isShort = value.length < 60 && !value.includes("\n");
   return (
     <div class={isShort ? "argument short" : "argument"}>
-      <span class="label">{label}</span>
-      {isShort ? <code>{value}</code> : <Pre class="value" label={label} text={value} />}
+      <span class="label">{visibleText(label)}</span>
+      {isShort ? <code>{text}</code> : <Pre class="value" label={label} text={value} />}
     </div>
   );
 }
@@ -42,7 +45,7 @@ export function Pre({ text, label, ...rest }: { text: string; label: string; cla
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
     // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
     <pre {...rest} tabIndex={0} role="group" aria-label={label}>
-      {text}
+      {useMemo(() => visibleText(text), [text])}
     </pre>
   );
 }
@@ -56,7 +59,7 @@ export function Diff({ before, after }: { before: string; after: string }) {
     // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
     <pre class="diff" tabIndex={0} role="group" aria-label="Change">
       {lines.map(({ kind, text }, index) => (
-        <span key={index} class={`line ${kind}`}>{`${SIGNS[kind]} ${text}\n`}</span>
+        <span key={index} class={`line ${kind}`}>{`${SIGNS[kind]} ${visibleText(text)}\n`}</span>
       ))}
     </pre>
   );

@@ -4,6 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ToolItem } from "../item-types.js";
 import { bytesText } from "../standing.js";
 import { approvalText, describeState, readArguments } from "../tool-words.js";
+import { visibleText } from "../visible-text.js";
 import { Arguments } from "./arguments.js";
 import { CopyButton } from "./copy-button.js";
 import { Folded } from "./folded.js";
@@ -16,8 +17,8 @@ export function ToolCard({ item }: { item: ToolItem }) {
   const isFine = item.state === "done" && (item.exitCode ?? 0) === 0;
   const summary = (
     <>
-      <span class="tool-name">{item.name === "" ? "…" : item.name}</span>
-      <span class="gist">{readArguments(item.args).telling.split("\n")[0]}</span>
+      <span class="tool-name">{item.name === "" ? "…" : visibleText(item.name)}</span>
+      <span class="gist">{visibleText(readArguments(item.args).telling.split("\n")[0] ?? "")}</span>
       <span class={`state ${tone}`}>{text}</span>
     </>
   );
