@@ -10,6 +10,8 @@ import type { Terminal } from "./terminal.js";
 export interface ApprovingOptions {
   client: Client;
   terminal: Terminal;
+  /** Nobody waits for an answer to arrive any more. */
+  signal: AbortSignal;
   /** Undefined where there is nobody to ask. */
   questions: Questions | undefined;
   allowsAll: boolean;
@@ -54,13 +56,15 @@ export class Approving {
 
   /** Never rejects. */
   async #answer(approval: Approval): Promise<void> {
-    const { client, terminal, questions, allowsAll } = this.#options;
+    const { client, terminal, signal, questions, allowsAll } = this.#options;
     try {
-      if (allowsAll) return await client.decide(approval, "allow");
-      if (questions === undefined) return await client.decide(approval, { decision: "deny", reason: NOBODY });
+      if (allowsAll) return await client.decide(approval, "allow", { signal });
+      if (questions === undefined)
+        return await client.decide(approval, { decision: "deny", reason: NOBODY }, { signal });
       const decision = await this.#ask(approval, questions);
-      if (decision !== undefined) await client.decide(approval, decision);
+      if (decision !== undefined) await client.decide(approval, decision, { signal });
     } catch (error) {
+      if (signal.aborted) return;
       const isLate = error instanceof OmnidError && /^approval_/.test(error.code);
       terminal.line(isLate ? "  it was answered elsewhere" : `! not answered: ${String(error)}`, "yellow");
     }

@@ -14,7 +14,7 @@ import {
 import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
 import { Approving } from "./approving.js";
-import { type Connected, connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { type Connected, connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
 import { askAt, type Questions } from "./questions.js";
 import { Terminal } from "./terminal.js";
@@ -36,7 +36,6 @@ export interface ChatOptions extends ServerOptions {
 
 const MAX_TITLE = 80;
 const EXIT_FAILED = 1;
-export const EXIT_INTERRUPTED = 130;
 
 /** @returns the exit code: 0 completed, 1 the Task failed, 2 no server or refused, 75, 78, 130 interrupted. */
 export async function chat(options: ChatOptions, io: NodeJS.Process = process): Promise<number> {
@@ -55,14 +54,14 @@ export async function chat(options: ChatOptions, io: NodeJS.Process = process): 
   try {
     return await conversation.run(prompt);
   } catch (error) {
+    if (conversation.isLeaving) return EXIT_INTERRUPTED;
     if (!(error instanceof OmnidError)) throw error;
     terminal.line(`omnid: ${error.message}`, "red");
     for (const { path, message } of error.details) terminal.line(`  ${path}: ${message}`, "red");
     return EXIT_UNREACHABLE;
   } finally {
     terminal.status("");
-    conversation.end();
-    await connected.close();
+    await conversation.end();
   }
 }
 
@@ -81,6 +80,8 @@ class Conversation {
   readonly #options: ChatOptions;
   readonly #io: NodeJS.Process;
   readonly #leaving = new AbortController();
+  /** Ends every call and every wait: a server that does not answer holds nobody. */
+  readonly #signal = this.#leaving.signal;
   readonly #unseen = new Unseen();
   #session: SessionClient | undefined;
   #following: Following | undefined;
@@ -102,7 +103,7 @@ class Conversation {
     const session = await this.#open(prompt);
     this.#session = this.#connected.client.session(session.sessionId);
     this.#title = session.title;
-    this.#following = this.#session.follow({ pageSize: 1000, signal: this.#leaving.signal });
+    this.#following = this.#session.follow({ pageSize: 1000, signal: this.#signal });
     await watch(this.#following, ({ task }) => task !== null || undefined);
     this.#unseen.skip(this.#following.view);
     const { stdin, stderr } = this.#io;
@@ -113,10 +114,19 @@ class Conversation {
     return this.#converse(this.#session, questions as Questions, session);
   }
 
-  end(): void {
-    this.#io.off("SIGINT", this.#interrupt);
-    this.#io.off("SIGTERM", this.#leave);
+  get isLeaving(): boolean {
+    return this.#signal.aborted;
+  }
+
+  /** Also of what was started for it; a signal counts until that has ended. */
+  async end(): Promise<void> {
     this.#following?.close();
+    try {
+      await this.#connected.close();
+    } finally {
+      this.#io.off("SIGINT", this.#interrupt);
+      this.#io.off("SIGTERM", this.#leave);
+    }
   }
 
   async #converse(session: SessionClient, questions: Questions, { sessionId }: Session): Promise<number> {
@@ -124,28 +134,30 @@ class Conversation {
     // What is under way comes first: it may be waiting for this very person.
     const { task } = (this.#following as Following).view;
     if (task?.taskId !== undefined) code = await this.#toEnd(session, task.taskId, questions);
-    while (!this.#leaving.signal.aborted) {
+    while (!this.#signal.aborted) {
       this.#terminal.endLine();
-      const input = await questions.ask("> ", this.#leaving.signal);
+      const input = await questions.ask("> ", this.#signal);
       if (input.kind !== "answer") break;
       if (input.text.trim() === "") continue;
       // What was said first is what a list shows.
-      if (this.#title === null) void session.update({ title: shortened(input.text, MAX_TITLE) }).catch(() => {});
+      const title = shortened(input.text, MAX_TITLE);
+      if (this.#title === null) void session.update({ title }, { signal: this.#signal }).catch(() => {});
       this.#title = input.text;
       code = await this.#say(session, input.text, questions);
       this.#interrupts = 0;
     }
     this.#terminal.line(`omnid chat --session ${sessionId} goes on here.`, "dim");
-    return this.#leaving.signal.aborted ? EXIT_INTERRUPTED : code;
+    return this.#signal.aborted ? EXIT_INTERRUPTED : code;
   }
 
   async #open(prompt: string | undefined): Promise<Session> {
     const { client } = this.#connected;
+    const call = { signal: this.#signal };
     const { session: id, model, workspace, approvalMode, yes } = this.#options;
     if (id !== undefined) {
-      const session = await findSession(client, id);
+      const session = await findSession(client, id, call);
       if (approvalMode === undefined) return session;
-      return client.session(session.sessionId).update({ approvalMode });
+      return client.session(session.sessionId).update({ approvalMode }, call);
     }
     const [provider, ...rest] = (model ?? "").split("/");
     const mode = approvalMode ?? (yes === true ? "allow-all" : undefined);
@@ -154,14 +166,14 @@ class Conversation {
       ...(mode === undefined ? {} : { approvalMode: mode }),
       ...(prompt === undefined ? {} : { title: shortened(prompt, MAX_TITLE) }),
     };
-    if (workspace !== undefined) return client.sessions.create({ ...body, workspace: resolve(workspace) });
-    if (!isLocal(this.#connected.url)) return client.sessions.create(body);
+    if (workspace !== undefined) return client.sessions.create({ ...body, workspace: resolve(workspace) }, call);
+    if (!isLocal(this.#connected.url)) return client.sessions.create(body, call);
     try {
-      return await client.sessions.create({ ...body, workspace: this.#io.cwd() });
+      return await client.sessions.create({ ...body, workspace: this.#io.cwd() }, call);
     } catch (error) {
       // A server in a container listens here and does not see this folder.
       if (!(error instanceof OmnidError) || error.code !== "workspace_not_found") throw error;
-      return client.sessions.create(body);
+      return client.sessions.create(body, call);
     }
   }
 
@@ -169,7 +181,8 @@ class Conversation {
   async #say(session: SessionClient, input: string, questions: Questions | undefined): Promise<number> {
     this.#isRunning = true;
     try {
-      const { taskId, queued } = await session.submit({ input, whenBusy: "queue" }, { idempotencyKey: randomUUID() });
+      const once = { idempotencyKey: randomUUID(), signal: this.#signal };
+      const { taskId, queued } = await session.submit({ input, whenBusy: "queue" }, once);
       if (queued > 0) {
         const place = queued === 1 ? "It runs next." : `It waits behind ${queued} others.`;
         this.#terminal.line(place, "dim");
@@ -188,11 +201,12 @@ class Conversation {
     const approving = new Approving({
       client: this.#connected.client,
       terminal: this.#terminal,
+      signal: this.#signal,
       questions,
       allowsAll: yes,
       onEnd: this.#leave,
     });
-    const isOver = endOf(session, taskId);
+    const isOver = endOf(session, taskId, this.#signal);
     this.#isRunning = true;
     const ended = await watch(following, async (view, again) => {
       approving.look(view, again);
@@ -218,8 +232,8 @@ class Conversation {
   #codeOf(task: Task | undefined): number {
     this.#terminal.status("");
     if (task === undefined) {
-      if (!this.#leaving.signal.aborted) this.#terminal.line("omnid: the Session is gone", "red");
-      return this.#leaving.signal.aborted ? EXIT_INTERRUPTED : EXIT_UNREACHABLE;
+      if (!this.#signal.aborted) this.#terminal.line("omnid: the Session is gone", "red");
+      return this.#signal.aborted ? EXIT_INTERRUPTED : EXIT_UNREACHABLE;
     }
     if (task.status === "completed") return 0;
     if (task.status === "aborted") return EXIT_INTERRUPTED;
@@ -227,28 +241,31 @@ class Conversation {
     return EXIT_FAILED;
   }
 
-  /** The first ends the Task, the second leaves. */
+  /** The first ends the Task, the second leaves, the third does not wait for anything. */
   readonly #interrupt = (): void => {
     this.#interrupts += 1;
+    if (this.#interrupts > 2) this.#io.exit(EXIT_INTERRUPTED);
     if (!this.#isRunning || this.#interrupts > 1 || this.#session === undefined) {
       this.#leave();
       return;
     }
     this.#terminal.line("Aborting. Once more leaves.", "yellow");
-    this.#session.abort().catch((error) => this.#terminal.line(`! not aborted: ${String(error)}`, "red"));
+    this.#session.abort(undefined, { signal: this.#signal }).catch((error) => {
+      if (!this.isLeaving) this.#terminal.line(`! not aborted: ${String(error)}`, "red");
+    });
   };
 
   readonly #leave = (): void => this.#leaving.abort();
 }
 
 /** Tells when a Task is over and everything of it is in the view. It asks once for each thing that the stream says. */
-function endOf(session: SessionClient, taskId: string): (view: View) => Promise<Task | undefined> {
+function endOf(session: SessionClient, taskId: string, signal: AbortSignal): (view: View) => Promise<Task | undefined> {
   let asked: View["task"] = null;
   return async ({ task, gap, stale, connection }) => {
     if (task === null || task === asked || task.taskId === taskId) return undefined;
     if (gap !== null || stale !== null || connection.status !== "live") return undefined;
     asked = task;
-    const now = await session.task(taskId);
+    const now = await session.task(taskId, { signal });
     return now.state === "ended" ? now : undefined;
   };
 }

@@ -24,6 +24,8 @@ export type ConnectResult = ({ ok: true } & Connected) | { ok: false; exitCode: 
 
 /** No server, or one that refuses. */
 export const EXIT_UNREACHABLE = 2;
+/** As a shell has it for a command that Ctrl-C ended. */
+export const EXIT_INTERRUPTED = 130;
 const EXIT_CONFIG = 78;
 /** A server on this machine answers at once, or is none. */
 const PROBE_MS = 2_000;

@@ -3,7 +3,7 @@
 import { OmnidError, type View } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
-import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
 import { Terminal } from "./terminal.js";
 import { Transcript } from "./transcript.js";
@@ -25,11 +25,18 @@ export async function tail(name: string, options: TailOptions, io: NodeJS.Proces
     return connected.exitCode;
   }
   const over = new AbortController();
+  const { signal } = over;
   const leave = () => over.abort();
-  io.on("SIGINT", leave).on("SIGTERM", leave);
+  let interrupts = 0;
+  const interrupt = () => {
+    interrupts += 1;
+    if (interrupts > 2) io.exit(EXIT_INTERRUPTED);
+    leave();
+  };
+  io.on("SIGINT", interrupt).on("SIGTERM", leave);
   try {
-    const { sessionId } = await findSession(connected.client, name);
-    const following = connected.client.session(sessionId).follow({ pageSize: 1000, signal: over.signal });
+    const { sessionId } = await findSession(connected.client, name, { signal });
+    const following = connected.client.session(sessionId).follow({ pageSize: 1000, signal });
     const unseen = new Unseen();
     const transcript = new Transcript({ terminal, unseen, now: systemClock().now, withPrompts: true });
     const show = (view: View) => {
@@ -43,10 +50,11 @@ export async function tail(name: string, options: TailOptions, io: NodeJS.Proces
     if (following.view.connection.status === "gone") terminal.line("The Session is gone.", "dim");
     return 0;
   } catch (error) {
+    if (signal.aborted) return 0;
     if (!(error instanceof OmnidError)) throw error;
     terminal.line(`omnid: ${error.message}`, "red");
     return EXIT_UNREACHABLE;
   } finally {
-    io.off("SIGINT", leave).off("SIGTERM", leave);
+    io.off("SIGINT", interrupt).off("SIGTERM", leave);
   }
 }
