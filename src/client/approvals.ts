@@ -3,6 +3,7 @@
 
 import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
+import { childOf } from "./children.js";
 import type { Snapshot, View, ViewMessage } from "./view-types.js";
 import type { Approval, Session, TaskState } from "./wire.js";
 
@@ -68,7 +69,7 @@ const none = (approvals: readonly Approval[]): readonly Approval[] => (approvals
 
 function messagesOf(view: View, sessionId: string): readonly ViewMessage[] {
   if (sessionId === view.sessionId) return view.messages;
-  const child = view.children[sessionId];
+  const child = childOf(view, sessionId);
   return child === undefined ? [] : [...child.before, ...child.since];
 }
 

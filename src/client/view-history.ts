@@ -5,6 +5,7 @@ import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { undecided } from "./approvals.js";
+import { childOf } from "./children.js";
 import { liveFragments } from "./fragments.js";
 import type { ChildView, View, ViewMessage } from "./view-types.js";
 import type { History, HistoryRecord } from "./wire.js";
@@ -67,7 +68,7 @@ export function withRecords(view: View, records: readonly HistoryRecord[]): View
 
 /** Gives a child the records that it had at the history's position. */
 export function withChildRecords(view: View, id: string, records: readonly HistoryRecord[]): View {
-  const child = view.children[id];
+  const child = childOf(view, id);
   if (child === undefined || child.isRead) return view;
   const own = records.filter(({ ordinal }) => ordinal < child.count);
   const before = placed(own, child.before, `${id}.r`);
@@ -101,14 +102,13 @@ function placed(
 
 /** A child that was known keeps what is known of it until its records are read. */
 function childrenAt(view: View, counts: Readonly<Record<string, number>>): View["children"] {
-  const children: Record<string, ChildView> = {};
-  for (const [id, count] of Object.entries(counts)) {
-    const known = view.children[id];
+  const entries = Object.entries(counts).map(([id, count]): [string, ChildView] => {
+    const known = childOf(view, id);
     const isSame = known?.isRead === true && known.count === count && known.since.length === 0;
     const before = known === undefined ? [] : [...known.before, ...known.since];
-    children[id] = isSame ? known : { before, since: [], count, isRead: false };
-  }
-  return children;
+    return [id, isSame ? known : { before, since: [], count, isRead: false }];
+  });
+  return Object.fromEntries(entries);
 }
 
 function sameList(before: readonly ViewMessage[], after: readonly ViewMessage[]): readonly ViewMessage[] {
