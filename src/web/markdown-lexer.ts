@@ -6,15 +6,19 @@
 
 import { Lexer, type Token, type TokensList } from "marked";
 
-/** Levels of blocks in blocks, and of marks in marks. */
-const MOST_LEVELS = 24;
+/** Levels of blocks in blocks, and of marks in marks; more would leave a phone no room for the words. */
+const MOST_LEVELS = 12;
 /** Characters of one piece of text: a paragraph, an item, a cell. */
 const MOST_INLINE_CHARACTERS = 10_000;
 /** Characters of one piece that could begin or end something. */
 const MOST_MARKS = 500;
+/** Pieces of one reading. Each is an element of the page, and a list or a table is laid out as a whole. */
+const MOST_PIECES = 16_000;
 
+/** @throws RangeError where there are too many pieces */
 export class BoundedLexer extends Lexer {
   #levels = 0;
+  #pieces = 0;
 
   constructor() {
     super({ gfm: true });
@@ -27,6 +31,12 @@ export class BoundedLexer extends Lexer {
       () => super.blockTokens(src, tokens, isClipped),
       () => append(tokens, paragraphOf(src)),
     );
+  }
+
+  override inline(src: string, tokens: Token[] = []): Token[] {
+    this.#pieces += 1;
+    if (this.#pieces > MOST_PIECES) throw new RangeError(`more than ${MOST_PIECES} pieces of text`);
+    return super.inline(src, tokens);
   }
 
   override inlineTokens(src: string, tokens: Token[] = []): Token[] {

@@ -53,7 +53,8 @@ function read(text: string): Tokens {
     const definitions = Object.keys(list.links).length === 0 ? "" : JSON.stringify(list.links);
     return { text, list, definitions };
   } catch {
-    // A text that the library cannot read (its expressions have a stack of their own) is still the answer.
+    // It has too many pieces, or the library cannot read it (its expressions have a stack of their own). It is still
+    // the answer.
     return asWritten(text);
   }
 }

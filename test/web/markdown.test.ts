@@ -74,6 +74,8 @@ test.each<[string, string]>([
   ["too long", "word ".repeat(MOST_CHARACTERS / 4)],
   ["too long, with many paragraphs", "word\n\n".repeat(MOST_CHARACTERS / 4)],
   ["of too many blocks", "a\n\n".repeat(MOST_CHARACTERS / 4)],
+  ["a list of too many items", "- a\n".repeat(MOST_CHARACTERS / 5)],
+  ["a table of too many cells", `|a|b|\n|-|-|\n${"|a|b|\n".repeat(MOST_CHARACTERS / 10)}`],
 ])("a text that is %s is shown as it is written, whether it came in pieces or not", (_, text) => {
   expect(isPlain(tokensOf(text))).toBe(true);
   const half = tokensOf(text.slice(0, 1_000));
