@@ -1,11 +1,13 @@
 // Answers a Session's approvals, one after the other: by asking, or as the command line says. One that somebody else
 // answers is taken back here.
 
-import { type Approval, type Client, OmnidError, type View } from "../client/index.js";
+import { type Approval, type Client, type Decide, OmnidError, type View } from "../client/index.js";
 import { printable } from "./printable.js";
 import { type QuestionText, questionOf } from "./question-text.js";
 import { decisionOf, type Questions } from "./questions.js";
+import { retried } from "./retried.js";
 import type { Terminal } from "./terminal.js";
+import { seconds } from "./transcript-text.js";
 
 export interface ApprovingOptions {
   client: Client;
@@ -56,21 +58,33 @@ export class Approving {
 
   /** Never rejects. */
   async #answer(approval: Approval): Promise<void> {
-    const { client, terminal, signal, questions, allowsAll } = this.#options;
+    const { questions, allowsAll } = this.#options;
+    if (allowsAll) return this.#send(approval, { decision: "allow" });
+    if (questions === undefined) return this.#send(approval, { decision: "deny", reason: NOBODY });
+    const decision = await this.#ask(approval, questions);
+    if (decision !== undefined) await this.#send(approval, decision);
+  }
+
+  /** Until the server has it: the Task waits for nothing else. */
+  async #send(approval: Approval, decision: Decide): Promise<void> {
+    const { client, terminal, signal } = this.#options;
+    let tries = 0;
     try {
-      if (allowsAll) return await client.decide(approval, "allow", { signal });
-      if (questions === undefined)
-        return await client.decide(approval, { decision: "deny", reason: NOBODY }, { signal });
-      const decision = await this.#ask(approval, questions);
-      if (decision !== undefined) await client.decide(approval, decision, { signal });
-    } catch (error) {
-      if (signal.aborted) return;
-      const isLate = error instanceof OmnidError && /^approval_/.test(error.code);
-      terminal.line(isLate ? "  it was answered elsewhere" : `! not answered: ${String(error)}`, "yellow");
+      await retried(() => client.decide(approval, decision, { signal }), {
+        signal,
+        isPassing: (error) => !isOver(error),
+        onWait: (error, waitMs, failures) => {
+          tries = failures;
+          terminal.line(`! not answered: ${String(error)}; trying again in ${seconds(waitMs)}`, "yellow");
+        },
+      });
+    } catch {
+      // A try that seemed to fail may have been the answer.
+      if (!signal.aborted && tries === 0) terminal.line("  it was answered elsewhere", "yellow");
     }
   }
 
-  async #ask(approval: Approval, questions: Questions): Promise<ReturnType<typeof decisionOf>> {
+  async #ask(approval: Approval, questions: Questions): Promise<Decide | undefined> {
     const { terminal } = this.#options;
     const { name, arguments: args } = approval.toolCall.payload;
     const back = new AbortController();
@@ -106,5 +120,9 @@ function showCut(terminal: Terminal, { whole, cut }: QuestionText): void {
   terminal.line(`NOT SHOWN: ${cut.missing}. v shows them.`, "red");
   terminal.line(cut.tail, "yellow");
 }
+
+/** The approval waits no more, or its Session is gone. */
+const isOver = (error: unknown): boolean =>
+  error instanceof OmnidError && (error.code === "session_not_found" || /^approval_/.test(error.code));
 
 const keyOf = ({ sessionId, toolCall }: Approval): string => `${sessionId} ${toolCall.payload.tool_call_id}`;

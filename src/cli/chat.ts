@@ -17,6 +17,7 @@ import { Approving } from "./approving.js";
 import { type Connected, connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
 import { askAt, type Questions } from "./questions.js";
+import { retried } from "./retried.js";
 import { Terminal } from "./terminal.js";
 import { Transcript } from "./transcript.js";
 import { shortened } from "./transcript-text.js";
@@ -35,6 +36,8 @@ export interface ChatOptions extends ServerOptions {
 }
 
 const MAX_TITLE = 80;
+/** Some seconds: a proxy that changes servers, a server that starts. */
+const SUBMIT_TRIES = 5;
 const EXIT_FAILED = 1;
 
 /** @returns the exit code: 0 completed, 1 the Task failed, 2 no server or refused, 75, 78, 130 interrupted. */
@@ -182,7 +185,10 @@ class Conversation {
     this.#isRunning = true;
     try {
       const once = { idempotencyKey: randomUUID(), signal: this.#signal };
-      const { taskId, queued } = await session.submit({ input, whenBusy: "queue" }, once);
+      const { taskId, queued } = await retried(() => session.submit({ input, whenBusy: "queue" }, once), {
+        signal: this.#signal,
+        maxTries: SUBMIT_TRIES,
+      });
       if (queued > 0) {
         const place = queued === 1 ? "It runs next." : `It waits behind ${queued} others.`;
         this.#terminal.line(place, "dim");
@@ -265,7 +271,7 @@ function endOf(session: SessionClient, taskId: string, signal: AbortSignal): (vi
     if (task === null || task === asked || task.taskId === taskId) return undefined;
     if (gap !== null || stale !== null || connection.status !== "live") return undefined;
     asked = task;
-    const now = await session.task(taskId, { signal });
+    const now = await retried(() => session.task(taskId, { signal }), { signal });
     return now.state === "ended" ? now : undefined;
   };
 }

@@ -52,3 +52,59 @@ describe("a call that is never answered", () => {
     expect(stderr).not.toContain("not aborted");
   });
 });
+
+describe("a call that fails and would not the next time", () => {
+  test.each([
+    [
+      "an answer to an approval, cut",
+      ["chat", "--yes", "--approval-mode", "always-ask"],
+      /approvals\//,
+      "cut",
+      "hello\n",
+    ],
+    [
+      "an answer to an approval, refused by a proxy",
+      ["chat", "--yes", "--approval-mode", "always-ask"],
+      /approvals\//,
+      503,
+      "hello\n",
+    ],
+    ["a denial for want of a person", ["chat", "--approval-mode", "always-ask"], /approvals\//, 502, "was denied"],
+    ["how a Task ended, cut", ["chat", "--yes"], /tasks\//, "cut", "hello\n"],
+    ["how a Task ended, refused", ["chat", "--yes"], /tasks\//, 429, "hello\n"],
+    ["a prompt, cut", ["chat", "--yes"], /tasks$/, "cut", "hello\n"],
+    ["a prompt, refused", ["chat", "--yes"], /tasks$/, 503, "hello\n"],
+  ] as const)("%s: it is made again, and the exit code is the Task's", async (_, args, path, flaw, said) => {
+    let flaws = 0;
+    const proxy = await startFlawedProxy(server.url, (call) => {
+      if (flaws === 1 || !path.test(call.url ?? "")) return undefined;
+      flaws += 1;
+      return flaw;
+    });
+    const { code, stdout } = await runCli([...args, "/run echo hello"], { env: { OMNID_URL: proxy.url } });
+    expect(flaws).toBe(1);
+    expect(stdout).toContain(said);
+    expect(code).toBe(0);
+  });
+
+  test("an answer that arrived, whose own answer was lost, is not called somebody else's", async () => {
+    let isLost = false;
+    const proxy = await startFlawedProxy(server.url, (call) => {
+      if (isLost || !/approvals\//.test(call.url ?? "")) return undefined;
+      isLost = true;
+      return "lost";
+    });
+    const args = ["chat", "--yes", "--approval-mode", "always-ask", "/run echo hello"];
+    const { code, stderr } = await runCli(args, { env: { OMNID_URL: proxy.url } });
+    expect(code).toBe(0);
+    expect(stderr).toContain("trying again in");
+    expect(stderr).not.toContain("elsewhere");
+  });
+
+  test("a prompt that is never taken is exit code 2", async () => {
+    const proxy = await startFlawedProxy(server.url, (call) => (/tasks$/.test(call.url ?? "") ? 503 : undefined));
+    const { code, stderr } = await runCli(["chat", "hi"], { env: { OMNID_URL: proxy.url } });
+    expect(code).toBe(2);
+    expect(stderr).toContain("the server answered 503");
+  });
+});

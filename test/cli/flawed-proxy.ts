@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, request } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
 
-/** What becomes of a call: no answer, an end without one, a status without a body. Undefined lets it pass. */
-export type Flaw = "hang" | "cut" | number | undefined;
+/** What becomes of a call: no answer, an end without one before or after the server had it, a status without a body. */
+export type Flaw = "hang" | "cut" | "lost" | number | undefined;
 
 export interface FlawedProxy {
   url: string;
@@ -23,9 +23,10 @@ export async function startFlawedProxy(target: string, flawOf: (call: IncomingMe
     const flaw = flawOf(call);
     if (flaw === "hang") return sayHung();
     if (flaw === "cut") return void response.destroy();
-    if (flaw !== undefined) return void response.writeHead(flaw).end();
+    if (typeof flaw === "number") return void response.writeHead(flaw).end();
     const options = { method: call.method, headers: call.headers };
     const onward = request(new URL(call.url ?? "", target), options, (answer) => {
+      if (flaw === "lost") return void response.destroy();
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       answer.pipe(response);
     });
