@@ -28,18 +28,19 @@ export function questionOf(json: string): QuestionText {
 }
 
 function linesOf(json: string): string[] {
-  let args: unknown;
   try {
-    args = JSON.parse(json);
+    const args: unknown = JSON.parse(json);
+    if (typeof args !== "object" || args === null || Array.isArray(args)) return block(JSON.stringify(args), "  ");
+    return Object.entries(args).flatMap(([name, value]) => argumentOf(name, value));
   } catch {
-    return block(json, "  "); // The model's own mistake; it is shown as it is.
+    return block(json, "  "); // No JSON, or deeper than a stack: it is shown as the model wrote it.
   }
-  if (typeof args !== "object" || args === null || Array.isArray(args)) return block(JSON.stringify(args), "  ");
-  return Object.entries(args).flatMap(([name, value]) => {
-    const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
-    const label = `  ${safe(name)}:`;
-    return text.includes("\n") ? [label, ...block(text, "    ")] : [`${label} ${safe(text)}`];
-  });
+}
+
+function argumentOf(name: string, value: unknown): string[] {
+  const text = typeof value === "string" ? value : JSON.stringify(value, undefined, 2);
+  const label = `  ${safe(name)}:`;
+  return text.includes("\n") ? [label, ...block(text, "    ")] : [`${label} ${safe(text)}`];
 }
 
 const block = (text: string, indent: string): string[] => text.split("\n").map((line) => `${indent}${safe(line)}`);

@@ -40,6 +40,8 @@ test("arguments that are no object, or no JSON, are shown as they are", () => {
   expect(questionOf("[1,2]").whole).toBe("  [1,2]");
   expect(questionOf("null").whole).toBe("  null");
   expect(questionOf("{}").whole).toBe("");
+  const deep = `{"a":${"[".repeat(200_000)}${"]".repeat(200_000)}}`;
+  expect(questionOf(deep).cut?.head).toMatch(/^ {2}\{/);
 });
 
 test("nothing in a name or a value steers the terminal", () => {
