@@ -16,6 +16,7 @@ import { toLine } from "../protocol/message.js";
 import { Approving } from "./approving.js";
 import { type Connected, connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
+import { printableJson } from "./printable.js";
 import { askAt, type Questions } from "./questions.js";
 import { retried } from "./retried.js";
 import { Terminal } from "./terminal.js";
@@ -232,7 +233,7 @@ class Conversation {
   }
 
   readonly #showJson = (view: View): void => {
-    for (const { message } of this.#unseen.take(view)) this.#terminal.answer(`${toLine(message)}\n`);
+    for (const { message } of this.#unseen.take(view)) this.#terminal.answer(`${printableJson(toLine(message))}\n`);
   };
 
   #codeOf(task: Task | undefined): number {

@@ -2,6 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { type Config, loadConfig } from "../config.js";
+import { printable } from "./printable.js";
 
 /** The configuration is wrong (sysexits EX_CONFIG), as the server itself ends. */
 const EXIT_CONFIG = 78;
@@ -13,6 +14,6 @@ export async function withConfiguration(
 ): Promise<number> {
   const loaded = loadConfig(env, (path) => readFileSync(path, "utf8"));
   if (loaded.ok) return command(loaded.config);
-  for (const problem of loaded.problems) process.stderr.write(`omnid: ${problem}\n`);
+  for (const problem of loaded.problems) process.stderr.write(`${printable(`omnid: ${problem}`)}\n`);
   return EXIT_CONFIG;
 }

@@ -2,7 +2,7 @@
 
 import type { Config } from "../config.js";
 import { viewOf } from "../model-registry.js";
-import { printable } from "./printable.js";
+import { printable, printableJson } from "./printable.js";
 import { table } from "./table.js";
 
 export interface ModelsOptions {
@@ -16,7 +16,7 @@ export interface ModelsOptions {
 export function models({ models: { models: known, defaultModel } }: Config, options: ModelsOptions): number {
   const views = known.map(viewOf);
   if (options.json === true) {
-    options.out(JSON.stringify({ models: views, defaultModel }, undefined, 2));
+    options.out(printableJson(JSON.stringify({ models: views, defaultModel }, undefined, 2)));
     return 0;
   }
   const rows = views.map(({ provider, modelId, protocol, contextWindow, available, reason }) => {

@@ -2,7 +2,7 @@
 
 import { OmnidError, type Session } from "../client/index.js";
 import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
-import { printable } from "./printable.js";
+import { printable, printableJson } from "./printable.js";
 import { table } from "./table.js";
 import { shortened } from "./transcript-text.js";
 
@@ -21,7 +21,7 @@ const MAX_TITLE = 40;
 export async function sessions(options: SessionsOptions): Promise<number> {
   const connected = await connect(options, { start: false });
   if (!connected.ok) {
-    for (const problem of connected.problems) options.err(`omnid: ${problem}`);
+    for (const problem of connected.problems) options.err(printable(`omnid: ${problem}`));
     return connected.exitCode;
   }
   const found: Session[] = [];
@@ -33,10 +33,10 @@ export async function sessions(options: SessionsOptions): Promise<number> {
     }
   } catch (error) {
     if (!(error instanceof OmnidError)) throw error;
-    options.err(`omnid: ${error.message}`);
+    options.err(printable(`omnid: ${error.message}`));
     return EXIT_UNREACHABLE;
   }
-  if (options.json === true) for (const session of found) options.out(JSON.stringify(session));
+  if (options.json === true) for (const session of found) options.out(printableJson(JSON.stringify(session)));
   else for (const line of table([HEAD, ...found.map(rowOf)])) options.out(printable(line));
   return 0;
 }

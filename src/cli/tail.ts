@@ -5,6 +5,7 @@ import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
 import { connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
+import { printableJson } from "./printable.js";
 import { Terminal } from "./terminal.js";
 import { Transcript } from "./transcript.js";
 import { Unseen } from "./unseen.js";
@@ -41,7 +42,7 @@ export async function tail(name: string, options: TailOptions, io: NodeJS.Proces
     const transcript = new Transcript({ terminal, unseen, now: systemClock().now, withPrompts: true });
     const show = (view: View) => {
       if (options.json !== true) return transcript.show(view);
-      for (const { message } of unseen.take(view)) terminal.answer(`${toLine(message)}\n`);
+      for (const { message } of unseen.take(view)) terminal.answer(`${printableJson(toLine(message))}\n`);
     };
     await watch(following, ({ cursor }) => cursor !== null || undefined);
     unseen.skip(following.view, options.lines);
