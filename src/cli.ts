@@ -10,12 +10,27 @@ import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);
 const err = (line: string) => void process.stderr.write(`${line}\n`);
-/** Whoever reads us has seen enough: a command that has something to close does so, as for a signal. */
-const endWithReader = (error: NodeJS.ErrnoException) => {
-  if (error.code !== "EPIPE") throw error;
+/** What was asked for cannot be written (sysexits EX_IOERR). */
+const EXIT_IO = 74;
+let isUnwritable = false;
+/**
+ * Whoever reads us has seen enough, or the disk is full: a command that has something to close does so, as for a signal.
+ * Each write that fails comes here.
+ */
+const endWithOutput = (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE" && !isUnwritable) {
+    isUnwritable = true;
+    err(`omnid: standard output: ${error.message}`);
+    process.once("exit", () => {
+      process.exitCode = EXIT_IO;
+    });
+  }
   if (!process.emit("SIGTERM", "SIGTERM")) process.exit();
 };
-process.stdout.on("error", endWithReader);
+process.stdout.on("error", endWithOutput);
+/** There is nobody left to tell. */
+const ignore = () => {};
+process.stderr.on("error", ignore);
 
 const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
@@ -23,6 +38,7 @@ const program = new Command("omnid")
   .showHelpAfterError();
 
 const exitCodes = (codes: string) => `\nExit codes: ${codes}.`;
+const outputCodes = (codes: string) => exitCodes(`${codes}; ${EXIT_IO} the output cannot be written`);
 const whole = (text: string): number => {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It is no whole number.");
   return Number(text);
@@ -44,7 +60,8 @@ program
   )
   .action(async () => {
     // A server goes on without one.
-    process.stdout.off("error", endWithReader);
+    process.stdout.off("error", endWithOutput);
+    process.stderr.off("error", ignore);
     const { serve } = await import("./main.js");
     await serve();
   });
@@ -70,8 +87,8 @@ withServer(program.command("chat"))
 The model's answer goes to standard output, all about it to standard error. Where no server runs one is started for as
 long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a
 terminal, and without --yes, it is denied. Ctrl-C aborts the Task, a second one leaves.
-${exitCodes(
-  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong; 130 interrupted",
+${outputCodes(
+  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong; 130 interrupted, also by a reader that has seen enough",
 )}`,
   )
   .action(async (prompt: string | undefined, options: ChatOptions) => {
@@ -84,7 +101,7 @@ withServer(program.command("sessions"))
   .option("-n, --limit <count>", "how many", whole, 20)
   .option("-a, --all", "archived ones too")
   .option("--json", "one a line, as GET /api/sessions has them")
-  .addHelpText("after", exitCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
+  .addHelpText("after", outputCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
   .action(async (options: Omit<SessionsOptions, "out" | "err">) => {
     const { sessions } = await import("./cli/sessions.js");
     process.exitCode = await sessions({ ...options, out, err });
@@ -97,7 +114,7 @@ withServer(program.command("tail"))
   .option("--json", "print the messages as JSON, one a line")
   .addHelpText(
     "after",
-    exitCodes("0 interrupted, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong"),
+    outputCodes("0 interrupted, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong"),
   )
   .action(async (session: string, options: TailOptions) => {
     const { tail } = await import("./cli/tail.js");
@@ -109,7 +126,7 @@ program
   .description("check a Trace against every ordering guarantee of the protocol")
   .argument("<trace>", "a trace file (JSON Lines), or the URL of a Session: http://host:port/api/sessions/<id>")
   .option("--token <token>", "bearer token for a URL (OMNID_TOKEN)")
-  .addHelpText("after", exitCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
+  .addHelpText("after", outputCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
   .action(async (target: string, options: { token?: string }) => {
     const { verify } = await import("./cli/verify.js");
     const token = options.token ?? process.env.OMNID_TOKEN;
@@ -120,7 +137,7 @@ program
   .command("models")
   .description("list the models of the configuration: which can be used, and why the others cannot")
   .option("--json", "as GET /api/models answers")
-  .addHelpText("after", exitCodes("0 listed; 78 the configuration is wrong"))
+  .addHelpText("after", outputCodes("0 listed; 78 the configuration is wrong"))
   .action(async ({ json = false }: { json?: boolean }) => {
     const { withConfiguration } = await import("./cli/configuration.js");
     const { models } = await import("./cli/models.js");
@@ -137,7 +154,7 @@ program
     "after",
     `
 Each request asks for 16 tokens at most, at the provider's price.
-${exitCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
+${outputCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
   )
   .action(async (only: string[]) => {
     const { withConfiguration } = await import("./cli/configuration.js");
@@ -149,7 +166,7 @@ program
   .command("completion")
   .description('print completions for a shell: eval "$(omnid completion bash)"')
   .addArgument(new Argument("<shell>").choices(["bash", "zsh"]))
-  .addHelpText("after", exitCodes("0 printed"))
+  .addHelpText("after", outputCodes("0 printed"))
   .action(async (shell: Shell) => {
     const { completion } = await import("./cli/completion.js");
     process.stdout.write(completion(shell, program.commands.map(shapeOf)));

@@ -80,13 +80,39 @@ describe("without a server", () => {
     expect(next.code).toBe(0);
   });
 
-  test("a reader that has seen enough ends it in order", async () => {
+  test("a reader that has seen enough ends it in order, with the exit code that --help names", async () => {
     const { inject } = await import("vitest");
     const home = temporaryFolder();
-    const command = `"${process.execPath}" "${inject("cli")}" chat --yes "/run echo on; sleep 60" | head -c 1`;
-    const { stdout } = await startProcess("bash", ["-c", command], { env: { HOME: home } }).finished;
+    const command = `"${process.execPath}" "${inject("cli")}" chat --yes "/run echo on; sleep 60" | head -c 1; exit "\${PIPESTATUS[0]}"`;
+    const { code, stdout } = await startProcess("bash", ["-c", command], { env: { HOME: home } }).finished;
     expect(stdout).toBe("R");
+    expect(code).toBe(130);
     expect(existsSync(join(home, "data", "omnid.lock"))).toBe(false);
+  });
+
+  test.for([
+    ["chat", 'chat --yes "/run echo on; sleep 60"'],
+    ["models", "models"],
+    ["completion", "completion bash"],
+  ])("%s onto a full disk is exit code 74 and one line, in order", async ([, args], { skip }) => {
+    if (!existsSync("/dev/full")) skip("there is no /dev/full");
+    const { inject } = await import("vitest");
+    const home = temporaryFolder();
+    const command = `"${process.execPath}" "${inject("cli")}" ${args} >/dev/full`;
+    const { code, stderr } = await startProcess("bash", ["-c", command], { env: { HOME: home } }).finished;
+    expect(stderr.match(/^omnid: .*/gm)).toEqual([expect.stringMatching(/^omnid: standard output: .*ENOSPC/)]);
+    expect(stderr).not.toMatch(/^ +at /m);
+    expect(code).toBe(74);
+    expect(existsSync(join(home, "data", "omnid.lock"))).toBe(false);
+  });
+
+  test("what is about the answer and cannot be written does not end it", async ({ skip }) => {
+    if (!existsSync("/dev/full")) skip("there is no /dev/full");
+    const { inject } = await import("vitest");
+    const command = `"${process.execPath}" "${inject("cli")}" chat --yes "/run echo on" 2>/dev/full`;
+    const { code, stdout } = await startProcess("bash", ["-c", command]).finished;
+    expect(stdout).toContain("`echo on` ended with exit code 0.");
+    expect(code).toBe(0);
   });
 
   test("a second Ctrl-C leaves, and nothing stays behind that would hold the data directory", async () => {
