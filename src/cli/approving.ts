@@ -91,6 +91,7 @@ export class Approving {
     this.#open = { key: keyOf(approval), takeBack: () => back.abort() };
     try {
       const text = questionOf(args);
+      if (!(await questions.forget())) return undefined;
       terminal.line(`Allow ${printable(name)}`, "yellow");
       showCut(terminal, text);
       const keys = text.cut === undefined ? "y, n, or why not" : "y, n, v to view all of it, or why not";

@@ -8,6 +8,11 @@ export type Answer = { kind: "answer"; text: string } | { kind: "ended" | "inter
 
 export interface Questions {
   ask(question: string, signal?: AbortSignal): Promise<Answer>;
+  /**
+   * Drops what was typed so far: it is no answer to a question that was not there yet.
+   * @returns false when Ctrl-C was among it
+   */
+  forget(): Promise<boolean>;
 }
 
 export function askAt(
@@ -15,6 +20,11 @@ export function askAt(
   onInterrupt: () => void,
 ): Questions {
   return {
+    forget: async () => {
+      const isInterrupted = await dropTyped(stdin);
+      if (isInterrupted) onInterrupt();
+      return !isInterrupted;
+    },
     ask: async (question, signal) => {
       const lines = createInterface({ input: stdin, output: stderr, terminal: stderr.isTTY === true });
       const end = new AbortController();
@@ -42,6 +52,28 @@ export function askAt(
       }
     },
   };
+}
+
+const CTRL_C = "\u0003";
+/** Turns of the event loop in which a terminal hands over what it holds: one is enough, the others are for good measure. */
+const TURNS = 3;
+
+/** @returns true when Ctrl-C was among it */
+async function dropTyped(stdin: NodeJS.ReadStream): Promise<boolean> {
+  if (stdin.isTTY !== true) return false;
+  let isInterrupted = false;
+  const drop = (typed: Buffer | string) => {
+    isInterrupted ||= typed.toString().includes(CTRL_C);
+  };
+  const wasRaw = stdin.isRaw;
+  // A line that has no end yet is held back otherwise.
+  stdin.setRawMode(true);
+  stdin.on("data", drop);
+  for (let turn = 0; turn < TURNS; turn += 1) await new Promise(setImmediate);
+  stdin.off("data", drop);
+  stdin.pause();
+  stdin.setRawMode(wasRaw);
+  return isInterrupted;
 }
 
 /** What an answer to "Allow?" decides; undefined where it says nothing. */

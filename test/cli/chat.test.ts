@@ -232,6 +232,26 @@ test("a prompt at a terminal is answered there: y, n, a reason, Ctrl-D", async (
   expect(stdout).toMatch(/omnid chat --session session-\S+ goes on here/);
 });
 
+test("what was typed before a question was there is no answer to it", async ({ skip }) => {
+  const script = "/usr/bin/script";
+  if (!existsSync(script)) skip("there is no `script` to make a terminal with");
+  const { inject } = await import("vitest");
+  const home = temporaryFolder();
+  const run = startProcess(script, ["-qec", `${process.execPath} ${inject("cli")} chat "/run echo ran"`, "/dev/null"], {
+    env: { HOME: home, TERM: "xterm", NO_COLOR: "1", OMNID_DEMO_DELAY_MS: "100" },
+    input: undefined,
+    cwd: home,
+  });
+  // The model has begun to speak: the question is still to come.
+  await run.says(/I/);
+  run.child.stdin.write("y\ry");
+  await run.says(/Allow exec_command[\s\S]*why not: /);
+  run.child.stdin.write("n\r");
+  const { stdout } = await run.finished;
+  expect(stdout).toContain("exec_command was denied by user");
+  expect(stdout).not.toContain("exit code 0");
+});
+
 test("a question shows the whole call, and one that no screen holds when v is typed", async ({ skip }) => {
   const script = "/usr/bin/script";
   if (!existsSync(script)) skip("there is no `script` to make a terminal with");
