@@ -12,6 +12,8 @@ const out = (line: string) => void process.stdout.write(`${line}\n`);
 const err = (line: string) => void process.stderr.write(`${line}\n`);
 /** What was asked for cannot be written (sysexits EX_IOERR). */
 const EXIT_IO = 74;
+/** The command line is wrong (sysexits EX_USAGE). */
+const EXIT_USAGE = 64;
 let isUnwritable = false;
 /**
  * Whoever reads us has seen enough, or the disk is full: a command that has something to close does so, as for a signal.
@@ -35,9 +37,11 @@ process.stderr.on("error", ignore);
 const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
   .version(VERSION)
-  .showHelpAfterError();
+  .showHelpAfterError("(omnid --help lists the commands, and each has a --help of its own)")
+  // Its own code for a wrong command line is 1, which is also that of something that failed.
+  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE));
 
-const exitCodes = (codes: string) => `\nExit codes: ${codes}.`;
+const exitCodes = (codes: string) => `\nExit codes: ${codes}; ${EXIT_USAGE} the command line is wrong.`;
 const outputCodes = (codes: string) => exitCodes(`${codes}; ${EXIT_IO} the output cannot be written`);
 const whole = (text: string): number => {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It is no whole number.");
@@ -51,6 +55,9 @@ const withServer = (command: Command): Command =>
 
 program
   .command("serve", { isDefault: true })
+  // Whatever is no command comes here.
+  .argument("[nothing...]")
+  .usage(" ")
   .description("run the server until a signal ends it; configured by environment variables")
   .addHelpText(
     "after",
@@ -58,7 +65,8 @@ program
       "0 ended by a signal, in order; 1 cannot start; 75 another server has the data directory; 78 the configuration is wrong",
     ),
   )
-  .action(async () => {
+  .action(async ([unknown]: string[], _options: object, command: Command) => {
+    if (unknown !== undefined) command.error(`error: unknown command '${unknown}'`);
     // A server goes on without one.
     process.stdout.off("error", endWithOutput);
     process.stderr.off("error", ignore);

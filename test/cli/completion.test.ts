@@ -37,3 +37,15 @@ test("zsh takes its script", ({ skip }) => {
   writeFileSync(file, cli("completion", "zsh"));
   execFileSync("zsh", ["-n", file]);
 });
+
+test.each([
+  [["bogus"], "unknown command 'bogus'"],
+  [["serve", "now"], "unknown command 'now'"],
+  [["chat", "--approval-mode", "foo", "hi"], "is invalid"],
+  [["completion", "fish"], "is invalid"],
+  [["tail", "--nothing"], "unknown option"],
+])("a wrong command line, %j, is told apart from what failed: 64", (args, message) => {
+  const { status, stderr } = spawnSync(process.execPath, [inject("cli"), ...args], { encoding: "utf8" });
+  expect(status).toBe(64);
+  expect(stderr).toContain(message);
+});
