@@ -176,15 +176,22 @@ export class Follower {
     }
   }
 
-  /** Reads what children had recorded before the history's position, one after the other. */
+  /** Reads what children had recorded before the history's position, again until it is there. */
   async #readChildren(signal: AbortSignal): Promise<void> {
-    for (const [sessionId, { isRead, count }] of Object.entries(this.view.children)) {
-      if (isRead || signal.aborted) continue;
-      try {
-        this.#take({ type: "child_records", sessionId, records: await this.#reads.childRecords(sessionId, count) });
-      } catch {
-        // The next connection asks again. A child that is gone leaves what the stream brings.
+    while (!signal.aborted) {
+      const owed = Object.entries(this.view.children).filter(([, { isRead }]) => !isRead);
+      let isLost = false;
+      for (const [sessionId, { count }] of owed) {
+        if (signal.aborted) return;
+        try {
+          this.#take({ type: "child_records", sessionId, records: await this.#reads.childRecords(sessionId, count) });
+        } catch (error) {
+          // A child that is gone leaves what the stream brings.
+          isLost ||= !(error instanceof OmnidError && error.code === "session_not_found");
+        }
       }
+      if (!isLost) return;
+      await this.#retrying.pause(AGAIN_MS);
     }
   }
 
