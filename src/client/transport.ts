@@ -11,7 +11,7 @@ export interface ClientOptions {
   /** Where the server is, such as `http://127.0.0.1:8420`, a prefix of a proxy included; `""` is the page's own origin. */
   baseUrl: string;
   /** Bearer token; a function is asked before every call. */
-  token?: string | (() => string | undefined | Promise<string | undefined>);
+  token?: string | undefined | (() => string | undefined | Promise<string | undefined>);
   /**
    * Called when the server answers 401, once for all calls that wait, with the token that it refused. The token that it
    * resolves with is used until `token` gives another one; undefined lets the calls fail, and so does the fifth token that

@@ -2,20 +2,18 @@
 // fails once: each runs a whole Task with an approval, and what it prints is what the server recorded.
 
 import { spawn, spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { beforeAll, describe, expect, inject, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { atFileEnd } from "../support/at-file-end.js";
-import { type AtEnd, type Server, startOmnid, temporaryFolder } from "../support/server.js";
+import { type AtEnd, type Server, startOmnid } from "../support/server.js";
 import { type CuttingProxy, startCuttingProxy } from "./cutting-proxy.js";
+import { EXAMPLES, installExamples } from "./install-examples.js";
 
-const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const EXAMPLES = join(ROOT, "docs", "examples");
 const CHROMIUM = process.env.OMNID_CHROMIUM ?? "/usr/bin/chromium";
 
 interface Situation {
@@ -59,7 +57,7 @@ let page: { url: string };
 const env = () => ({ OMNID_DEMO_DELAY_MS: "4", CORS_ORIGINS: page.url });
 
 beforeAll(async () => {
-  folder = installed();
+  folder = installExamples(atFileEnd);
   page = await servePage();
   servers = {
     remembers: await startOmnid({ env: env(), atEnd: atFileEnd }),
@@ -107,18 +105,6 @@ describe.each(SITUATIONS)("$name:", (situation) => {
     expect(shown).toEqual((await recorded(situation, proxy)).map(lineOf));
   });
 });
-
-/** The examples as a user has them: beside a node_modules with what they ask for. */
-function installed(): string {
-  const folder = temporaryFolder(atFileEnd);
-  const modules = join(folder, "node_modules");
-  cpSync(EXAMPLES, folder, { recursive: true });
-  mkdirSync(join(modules, "omnid"), { recursive: true });
-  symlinkSync(join(ROOT, "node_modules", "eventsource-parser"), join(modules, "eventsource-parser"));
-  symlinkSync(dirname(dirname(inject("cli"))), join(modules, "omnid", "dist"));
-  writeFileSync(join(modules, "omnid", "package.json"), readFileSync(join(ROOT, "package.json")));
-  return folder;
-}
 
 /** A page on another origin than the server's. */
 async function servePage(): Promise<{ url: string }> {
