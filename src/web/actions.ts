@@ -12,6 +12,7 @@ import {
 import { attempt, BASE, background, client, token } from "./connect.js";
 import { draftIsFor, dropDraft, promptKey, setDraft } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
+import { givenName, nameFrom, nameOf } from "./names.js";
 import * as state from "./state.js";
 import { refreshQueue, select } from "./watch.js";
 
@@ -59,21 +60,24 @@ function promptOf(text: string, files: readonly state.Attachment[]): Prompt | un
 
 async function submitOnce(mine: state.Sending, input: Prompt, key: string): Promise<void> {
   const whenBusy = state.isBusy.value ? state.whenBusy.value : "queue";
-  mine.sessionId ??= await makeSession(mine, key);
+  mine.sessionId ??= await makeSession(mine, input, key);
   const id = mine.sessionId;
   const session = client.session(id);
   const accepted = await session.submit({ input, whenBusy }, { idempotencyKey: key });
   mine.taskId = accepted.taskId;
   if (accepted.steerId !== undefined || accepted.queued > 0) refreshQueue();
-  const listed = state.sessions.value.find(({ sessionId }) => sessionId === id);
-  const title = titleOf(input);
+  const known = state.sessions.value.find(({ sessionId }) => sessionId === id) ?? state.view.value?.session;
+  if (known?.sessionId !== id || (known.title ?? "") !== "") return;
+  const title = givenName(known) || titleOf(input);
   // A name is a nicety: the prompt has been taken whatever becomes of it.
-  if ((listed?.title ?? "") === "" && title !== "") void session.update({ title }).catch(() => {});
+  if (title !== "") void session.update({ title }).catch(() => {});
 }
 
 /** The Session for a first prompt. Whoever has gone elsewhere meanwhile stays there. */
-async function makeSession(mine: state.Sending, key: string): Promise<string> {
-  const session = await client.sessions.create(newSession(), { idempotencyKey: `${key}-session` });
+async function makeSession(mine: state.Sending, input: Prompt, key: string): Promise<string> {
+  const title = titleOf(input);
+  const body = { ...newSession(), ...(title === "" ? {} : { title }) };
+  const session = await client.sessions.create(body, { idempotencyKey: `${key}-session` });
   takeHostEvent({ type: "session_created", session });
   if (state.selectedId.value === null) {
     draftIsFor(session.sessionId);
@@ -83,10 +87,8 @@ async function makeSession(mine: state.Sending, key: string): Promise<string> {
   return session.sessionId;
 }
 
-const titleOf = (input: Prompt): string => {
-  const text = typeof input === "string" ? input : (input.find((part) => part.type === "text")?.text ?? "");
-  return text.trim().split("\n")[0]?.slice(0, 60) ?? "";
-};
+const titleOf = (input: Prompt): string =>
+  nameFrom(typeof input === "string" ? input : (input.find((part) => part.type === "text")?.text ?? ""));
 
 function newSession(): CreateSession {
   const { model, approvalMode, thinkingLevel, workspace } = state.choices.value;
@@ -151,12 +153,13 @@ export const fork = (ordinal: number, more: { model?: string; text?: string } = 
   attempt(async () => {
     const model = state.models.value?.models.find((each) => state.modelKey(each) === more.model);
     const chosen = model === undefined ? {} : { provider: model.provider, modelId: model.modelId };
+    const named = state.current.value === null ? "" : givenName(state.current.value);
     const session = await own().fork({ ordinal, ...chosen });
     takeHostEvent({ type: "session_created", session });
     open(session.sessionId);
     if (more.text !== undefined) setDraft(more.text);
     // So that the two are told apart in the list; it is there already, whatever becomes of its name.
-    const title = `${session.title ?? "Untitled"} (fork)`;
+    const title = `${named || nameOf(session)} (fork)`;
     await client
       .session(session.sessionId)
       .update({ title })

@@ -1,11 +1,14 @@
 // Where the page begins.
 
+import { effect } from "@preact/signals";
 import { render } from "preact";
 import { loadModels } from "./actions.js";
 import { followList } from "./list.js";
+import { learned, takeNames } from "./names.js";
 import { App } from "./parts/app.js";
 import { focusPrompt } from "./parts/focus.js";
 import { isOnline } from "./state.js";
+import { recalled, remember } from "./tab-memory.js";
 import { loadTheme } from "./theme.js";
 import { watchBrowser } from "./watch.js";
 import "./styles/tokens.css";
@@ -18,6 +21,8 @@ import "./styles/code.css";
 import "./styles/phone.css";
 
 loadTheme();
+takeNames(recalled("names"));
+effect(() => remember("names", learned.value.length === 0 ? undefined : learned.value));
 const host = document.getElementById("app");
 if (host !== null) render(<App />, host);
 watchBrowser(isOnline);

@@ -1,13 +1,6 @@
 // How things stand, in words: the connection, the Task, the tokens. Three different things.
 
-import {
-  type Connection,
-  isPayload,
-  type Session,
-  type SessionUsage,
-  type TokenCounts,
-  type View,
-} from "../client/index.js";
+import { type Connection, isPayload, type SessionUsage, type TokenCounts, type View } from "../client/index.js";
 import { sentence } from "./notices.js";
 
 export interface Standing {
@@ -92,12 +85,6 @@ export const bytesText = (bytes: number): string =>
     : bytes < 1_048_576
       ? `${(bytes / 1024).toFixed(1)} KB`
       : `${(bytes / 1_048_576).toFixed(1)} MB`;
-
-/** What a Session is called. */
-export const nameOf = (session: Session): string => {
-  const title = session.title?.trim();
-  return title === undefined || title === "" ? "Untitled" : title;
-};
 
 const DAY_MS = 86_400_000;
 

@@ -4,6 +4,7 @@
 import { type Following, isPayload, type View } from "../client/index.js";
 import { background, client, reachable } from "./connect.js";
 import { changeDraft } from "./drafts.js";
+import { learnName } from "./names.js";
 import { announcement, error, now, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
 
@@ -31,6 +32,7 @@ export function select(id: string | null): void {
 function showView(next: View): void {
   const before = view.value;
   view.value = next;
+  learnName(next);
   const { taskId, ended } = next.task ?? {};
   const sent = sending.value?.taskId;
   if (sent !== undefined && [taskId, ended?.taskId].includes(sent)) sending.value = null;

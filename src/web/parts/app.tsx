@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { open, stop } from "../actions.js";
 import { attach } from "../attach.js";
-import { nameOf } from "../standing.js";
+import { nameOf } from "../names.js";
 import { announcement, current, dialog, error, isBusy, isDrawerOpen, selectedId, sessions } from "../state.js";
 import { ApprovalBar } from "./approval-bar.js";
 import { Composer } from "./composer.js";

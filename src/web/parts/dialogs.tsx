@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Session } from "../../client/index.js";
 import { remove, update } from "../actions.js";
-import { nameOf } from "../standing.js";
+import { nameOf } from "../names.js";
 import { type Dialog, dialog } from "../state.js";
 
 export function Dialogs() {

@@ -1,6 +1,7 @@
 // Above the conversation: its name, how the connection fares, and what can be done with it as a whole.
 
-import { connectionText, nameOf } from "../standing.js";
+import { nameOf } from "../names.js";
+import { connectionText } from "../standing.js";
 import { connection, current, isDrawerOpen, isOnline, now, selectedId } from "../state.js";
 import { reconnectNow } from "../watch.js";
 import { Icon } from "./icons.js";

@@ -2,6 +2,7 @@
 
 import type { Session } from "../../client/index.js";
 import { compact, downloadTrace, update } from "../actions.js";
+import { nameOf } from "../names.js";
 import { dialog, isBusy } from "../state.js";
 import { Icon } from "./icons.js";
 import { Menu, type MenuEntry } from "./menu.js";
@@ -23,11 +24,7 @@ export function SessionMenu({ session, isOpenOne = false }: { session: Session; 
   ];
   const named = isOpenOne ? { id: "session-menu" } : {};
   return (
-    <Menu
-      label={isOpenOne ? "This Session" : `Actions for ${session.title ?? "Untitled"}`}
-      entries={entries}
-      {...named}
-    >
+    <Menu label={isOpenOne ? "This Session" : `Actions for ${nameOf(session)}`} entries={entries} {...named}>
       <Icon name="more" />
     </Menu>
   );

@@ -5,7 +5,8 @@ import type { Session } from "../../client/index.js";
 import { importTrace, open } from "../actions.js";
 import { attempt, background } from "../connect.js";
 import { loadMoreSessions } from "../list.js";
-import { nameOf, whenText } from "../standing.js";
+import { nameOf } from "../names.js";
+import { whenText } from "../standing.js";
 import { isDrawerOpen, moreSessions, now, selectedId, sessions } from "../state.js";
 import { focusPrompt } from "./focus.js";
 import { Icon } from "./icons.js";
@@ -132,7 +133,8 @@ const emptyText = (isSearch: boolean, isArchive: boolean): string =>
   isSearch ? "Nothing found." : isArchive ? "The archive is empty." : "No Sessions yet.";
 
 function matches(session: Session, words: readonly string[]): boolean {
-  const text = `${nameOf(session)} ${session.provider}/${session.modelId} ${session.workspace}`.toLowerCase();
+  const { sessionId, provider, modelId, workspace } = session;
+  const text = `${nameOf(session)} ${sessionId} ${provider}/${modelId} ${workspace}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -141,7 +143,12 @@ function Row({ session }: { session: Session }) {
   const { text, tone } = standingOf(session);
   return (
     <li class={isCurrent ? "row-session current" : "row-session"}>
-      <button type="button" aria-current={isCurrent ? "page" : undefined} onClick={() => open(session.sessionId)}>
+      <button
+        type="button"
+        aria-current={isCurrent ? "page" : undefined}
+        title={`Begun ${new Date(session.createdAt).toLocaleString()}`}
+        onClick={() => open(session.sessionId)}
+      >
         <span class="name">{nameOf(session)}</span>
         <span class="line">
           <span class="model">
