@@ -10,7 +10,7 @@ import {
   type Session,
 } from "../client/index.js";
 import { attempt, BASE, background, client, token } from "./connect.js";
-import { draftIsFor, dropDraft, promptKey, setDraft } from "./drafts.js";
+import { draftIsFor, draftIsForNext, dropDraft, promptKey, setDraft } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import { givenName, nameFrom, nameOf } from "./names.js";
 import * as state from "./state.js";
@@ -63,7 +63,10 @@ async function submitOnce(mine: state.Sending, input: Prompt, key: string): Prom
   mine.sessionId ??= await makeSession(mine, input, key);
   const id = mine.sessionId;
   const session = client.session(id);
-  const accepted = await session.submit({ input, whenBusy }, { idempotencyKey: key });
+  const accepted = await session.submit({ input, whenBusy }, { idempotencyKey: key }).catch(async (cause: unknown) => {
+    if (mine.isNew && isRefusal(cause)) await unmake(mine, id);
+    throw cause;
+  });
   mine.taskId = accepted.taskId;
   if (accepted.steerId !== undefined || accepted.queued > 0) refreshQueue();
   const known = state.sessions.value.find(({ sessionId }) => sessionId === id) ?? state.view.value?.session;
@@ -78,6 +81,7 @@ async function makeSession(mine: state.Sending, input: Prompt, key: string): Pro
   const title = titleOf(input);
   const body = { ...newSession(), ...(title === "" ? {} : { title }) };
   const session = await client.sessions.create(body, { idempotencyKey: `${key}-session` });
+  mine.isNew = true;
   takeHostEvent({ type: "session_created", session });
   if (state.selectedId.value === null) {
     draftIsFor(session.sessionId);
@@ -85,6 +89,24 @@ async function makeSession(mine: state.Sending, input: Prompt, key: string): Pro
     open(session.sessionId);
   }
   return session.sessionId;
+}
+
+/** Takes back a Session whose first prompt was refused, if nobody has said anything in it; the prompt stays written. */
+async function unmake(mine: state.Sending, id: string): Promise<void> {
+  try {
+    const { messages } = await client.session(id).messages({ limit: 2 });
+    if (messages.length > 1) return;
+    if (state.selectedId.value === id) {
+      history.replaceState(null, "", location.pathname + location.search);
+      select(null);
+    }
+    draftIsForNext(id);
+    mine.sessionId = null;
+    await client.session(id).delete();
+    takeHostEvent({ type: "session_deleted", sessionId: id });
+  } catch {
+    // It stays in the list, empty; why the prompt was refused is what is said.
+  }
 }
 
 const titleOf = (input: Prompt): string =>
@@ -107,12 +129,15 @@ async function retried<T>(step: () => Promise<T>): Promise<T> {
     try {
       return await step();
     } catch (cause) {
-      const isUnknown = cause instanceof OmnidError && (cause.code === "network" || [502, 504].includes(cause.status));
-      if (!isUnknown || tries === SEND_TRIES) throw cause;
+      if (isRefusal(cause) || tries === SEND_TRIES) throw cause;
       await new Promise((resolve) => setTimeout(resolve, 400 * tries));
     }
   }
 }
+
+/** The server has said that it did not do it; otherwise it may have. */
+const isRefusal = (cause: unknown): boolean =>
+  !(cause instanceof OmnidError) || (cause.code !== "network" && ![502, 504].includes(cause.status));
 
 const own = () => client.session(state.selectedId.value ?? "");
 

@@ -39,6 +39,10 @@ export function changeDraft(from: string | null, to: string | null): void {
   }
   const next = kept.get(to) ?? EMPTY;
   kept.delete(to);
+  show(next);
+}
+
+function show(next: Draft): void {
   draft.value = next.text;
   attachments.value = next.files;
   key = next.key;
@@ -50,6 +54,19 @@ export const draftIsFor = (to: string): void => {
   draft.value = "";
   attachments.value = [];
 };
+
+/** The Session that was made for it is gone again: it is for the next one, before what was begun for that meanwhile. */
+export function draftIsForNext(from: string): void {
+  const mine = kept.get(from) ?? EMPTY;
+  const isShown = selectedId.value === null;
+  const other = isShown ? { text: draft.value, files: attachments.value } : (kept.get(null) ?? EMPTY);
+  kept.delete(from);
+  // The key would bring back the Session that is gone, so it is another prompt.
+  const text = [mine.text, other.text].filter((each) => each !== "").join("\n\n");
+  const next: Draft = { text, files: [...mine.files, ...other.files], key: "" };
+  if (isShown) show(next);
+  else if (text !== "" || next.files.length > 0) kept.set(null, next);
+}
 
 /** It was sent. */
 export function dropDraft(of: string | null): void {

@@ -22,6 +22,8 @@ export type Dialog =
 export interface Sending {
   /** Where it goes; null until its Session is made. */
   sessionId: string | null;
+  /** That one was made for it. */
+  isNew?: boolean;
   taskId?: string;
 }
 

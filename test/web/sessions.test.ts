@@ -153,7 +153,11 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     await expect.poll(() => box.inputValue()).toBe("for a new one");
   });
 
-  test("a first prompt that its Session refuses stays in the box", async () => {
+  test("a first prompt that its Session refuses stays in the box, and leaves no Session behind", async () => {
+    const named = async () =>
+      (await api(server, "GET", "/api/sessions")).body.sessions.filter(
+        ({ title }: { title: string }) => title === "keep me",
+      );
     const page = await (await openWindow())(server.url);
     await page.getByLabel("Model").selectOption("scripted/m");
     await page.route("**/tasks", (route) =>
@@ -162,11 +166,16 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     await send(page, "keep me");
     await page.getByRole("alert").filter({ hasText: "The disk is full." }).waitFor();
     expect(await page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("keep me");
+    await expect.poll(named).toEqual([]);
+    await row(page, "keep me").waitFor({ state: "detached" });
+    expect(await page.getByLabel("Model").inputValue()).toBe("scripted/m");
+    await page.getByText("What should be done?").waitFor();
     await page.unroute("**/tasks");
     upstream.script(answer("Kept."));
     await page.keyboard.press("Enter");
     await page.locator("article.assistant", { hasText: "Kept." }).waitFor();
     await expect.poll(() => page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("");
+    expect(await named()).toHaveLength(1);
   });
 
   test("the Trace comes as a file, byte for byte, with a token too, and becomes a Session again", async () => {
