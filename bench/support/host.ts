@@ -8,6 +8,7 @@ import type { ModelSpec } from "../../src/llm/model-spec.js";
 import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
 import { createRecordStore } from "../../src/session/session-record.js";
 import { createTraceStore } from "../../src/trace/jsonl-store.js";
+import type { FsyncPolicy } from "../../src/trace/trace-fs.js";
 
 const SPEC: ModelSpec = {
   provider: "bench",
@@ -21,16 +22,23 @@ const SPEC: ModelSpec = {
 
 let ids = 0;
 
-export async function hostWith({ dataDir, model }: { dataDir: string; model: LLMClient }): Promise<SessionManager> {
+export interface HostOptions {
+  dataDir: string;
+  model: LLMClient;
+  /** When records are forced to the disk; "interval" unless given. */
+  fsync?: FsyncPolicy;
+}
+
+export async function hostWith({ dataDir, model, fsync = "interval" }: HostOptions): Promise<SessionManager> {
   const clock = systemClock();
   const log = { warn: console.error, error: console.error };
-  const traces = await createTraceStore({ dir: dataDir, fsync: "interval", clock, log });
+  const traces = await createTraceStore({ dir: dataDir, fsync, clock, log });
   return createSessionManager({
     clock,
     newId: () => (++ids).toString(16).padStart(8, "0"),
     log,
     traces,
-    records: createRecordStore({ traces, fsync: "interval", log }),
+    records: createRecordStore({ traces, fsync, log }),
     models: {
       defaultModel: SPEC,
       views: () => [],

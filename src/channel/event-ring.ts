@@ -8,6 +8,7 @@
 
 import type { ChannelFigures } from "./channel-figures.js";
 import { type FramedBytes, framed } from "./frame.js";
+import { releaseFrame } from "./frame-memory.js";
 import { SlidingWindow } from "./sliding-window.js";
 
 /** What comes next for a reader: the message `seq`, unless the note `note` stands before it. */
@@ -100,7 +101,7 @@ export class EventRing {
         // The newest entry stays even when it alone is too large: it has not been shown to anyone yet.
         if (this.#isNewestEntry(this.#notes.first) && this.#messages.size <= 1) break;
         if (this.#notes.first >= served.note) return false;
-        this.#bytes -= this.#notes.shift().frame.length;
+        this.#free(this.#notes.shift().frame);
       } else {
         if (this.#messages.size <= 1) break;
         if (this.#messages.first >= served.seq) return false;
@@ -120,7 +121,7 @@ export class EventRing {
     while (this.#bytes > target) {
       if (this.#isNoteOldest()) {
         if (this.#notes.first >= served.note) return false;
-        this.#bytes -= this.#notes.shift().frame.length;
+        this.#free(this.#notes.shift().frame);
       } else {
         if (this.#messages.size <= 1) return true;
         if (this.#messages.first >= served.seq) return false;
@@ -193,9 +194,10 @@ export class EventRing {
     const { plain } = block;
     let at = 0;
     // The bytes are held once.
-    for (const [index, { length }] of frames.entries()) {
-      this.#messages.replace(first + index, plain.subarray(at, at + length));
-      at += length;
+    for (const [index, frame] of frames.entries()) {
+      this.#messages.replace(first + index, plain.subarray(at, at + frame.length));
+      releaseFrame(frame);
+      at += frame.length;
     }
     this.#blocks.set(first, block);
     return block;
@@ -203,7 +205,12 @@ export class EventRing {
 
   #evictMessage(): void {
     this.#blocks.delete(this.#messages.first);
-    this.#bytes -= this.#messages.shift().length;
+    this.#free(this.#messages.shift());
+  }
+
+  #free(frame: Uint8Array): void {
+    this.#bytes -= frame.length;
+    releaseFrame(frame);
   }
 
   #isOver(): boolean {

@@ -2,6 +2,12 @@
 // https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 // HTTP/1.1 chunks are framed here too, so that all readers at one place can share one buffer down to the socket.
 
+import { allocateFrame } from "./frame-memory.js";
+
+const LF = 0x0a;
+/** From so many UTF-16 units on a text is worth being encoded in place. */
+const LONG = 4096;
+
 /** Bytes for both kinds of connection. Shared between readers: nobody writes to them. */
 export class FramedBytes {
   /** One HTTP/1.1 chunk. */
@@ -23,8 +29,16 @@ export class FramedBytes {
 export const PING = framed([Buffer.from(": ping\n")]);
 
 /** The frame of one OmniMessage. `json` is one line. */
-export function messageFrame(id: string, json: string): Buffer {
-  return Buffer.from(`id: ${id}\ndata: ${oneLine(json)}\n\n`);
+export function messageFrame(id: string, json: string): Uint8Array {
+  const head = `id: ${id}\ndata: `;
+  if (json.length < LONG) return Buffer.from(`${head}${oneLine(json)}\n\n`);
+  // In place: joined to one text first, a long one is copied once more.
+  const frame = allocateFrame(head.length + Buffer.byteLength(oneLine(json)) + 2);
+  let at = frame.write(head, "latin1");
+  at += frame.write(json, at);
+  frame[at] = LF;
+  frame[at + 1] = LF;
+  return frame;
 }
 
 /** The frame of one server event; with `id` only where it is the first of a connection or announces a skip. */
