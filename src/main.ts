@@ -123,19 +123,22 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     throw error;
   }
   const url = urlOf(app, config.host);
-  await publishAddress(config.dataDir, url).catch((error) => log.debug({ err: error }, "the address is not written"));
+  await publishAddress(config.dataDir, url, lease.token).catch((error) =>
+    log.debug({ err: error }, "the address is not written"),
+  );
   return {
     url,
     close: async () => {
       // Sessions end first: their streams would keep the listener open.
       await host.drain(SHUTDOWN_RETRY_MS);
       await mcp?.close();
+      // While it is there nobody else can have the port.
+      await withdrawAddress(config.dataDir, url);
       // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
       const cancel = clock.after(CLOSE_GRACE_MS, () => app.server.closeAllConnections());
       await app.close();
       cancel();
       await open.close();
-      await withdrawAddress(config.dataDir, url);
       await lease.release();
     },
   };

@@ -1,8 +1,9 @@
 // Which server a command talks to: the one that is named, the one that runs on the data directory or at the usual
-// address, or one that is started in this process for as long as the command takes.
+// address, or one that is started in this process for as long as the command takes. A token goes to the one that was
+// named, or to the one that is known to be the data directory's: at the usual address anybody may listen.
 
 import { readFileSync } from "node:fs";
-import { type Client, createClient } from "../client/index.js";
+import { type Client, type ClientOptions, createClient, OmnidError } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { type Config, loadConfig } from "../config.js";
 
@@ -14,8 +15,6 @@ export interface ServerOptions {
 export interface Connected {
   client: Client;
   url: string;
-  /** True where the server runs in this process. */
-  isOwn: boolean;
   /** Ends what was started for the command. */
   close(): Promise<void>;
 }
@@ -43,10 +42,13 @@ export async function connect(
   if (!loaded.ok) return { ok: false, exitCode: EXIT_CONFIG, problems: loaded.problems };
   const { config } = loaded;
   const known = secret ?? config.tokens[0]?.secret;
-  const running = await findServer(config);
-  if (running !== undefined) return toServer(running, known);
+  const { publishedAddress } = await import("../session/server-address.js");
+  const published = await publishedAddress(config.dataDir);
+  if (published !== undefined && (await isThere(published))) return toServerOf(config.dataDir, published, known);
+  const usual = addressOf(config);
+  if (config.port !== 0 && usual !== published && (await isThere(usual))) return toStranger(usual, config, known);
   if (start) return startHere(config, known);
-  const problem = `no server runs on ${config.dataDir} or at ${addressOf(config)}; start one with \`omnid\`, or name it with --url`;
+  const problem = `no server runs on ${config.dataDir} or at ${usual}; start one with \`omnid\`, or name it with --url`;
   return { ok: false, exitCode: EXIT_UNREACHABLE, problems: [problem] };
 }
 
@@ -54,17 +56,31 @@ function toServer(url: string, token: string | undefined): ConnectResult {
   if (!URL.canParse(url) || !/^https?:/.test(url)) {
     return { ok: false, exitCode: EXIT_UNREACHABLE, problems: [`${url} is no http address`] };
   }
-  const client = createClient({ baseUrl: url, ...(token === undefined ? {} : { token }) });
-  return { ok: true, client, url, isOwn: false, close: async () => {} };
+  return connected(url, token);
 }
 
-async function findServer(config: Config): Promise<string | undefined> {
+/** It has the token for as long as it lives: whoever listens there afterwards is asked nothing. */
+async function toServerOf(dataDir: string, url: string, token: string | undefined): Promise<ConnectResult> {
+  if (token === undefined) return connected(url, undefined);
   const { publishedAddress } = await import("../session/server-address.js");
-  const published = await publishedAddress(config.dataDir);
-  if (published !== undefined && (await isThere(published))) return published;
-  // One of another data directory is better than none only where somebody named its address.
-  const usual = addressOf(config);
-  return config.port !== 0 && usual !== published && (await isThere(usual)) ? usual : undefined;
+  return connected(url, async () => {
+    if ((await publishedAddress(dataDir)) === url) return token;
+    throw new OmnidError("network", `the server of ${dataDir} is not there any more`);
+  });
+}
+
+/** One that this data directory does not know, in a container for one. It is used where it wants no token. */
+async function toStranger(url: string, { dataDir }: Config, token: string | undefined): Promise<ConnectResult> {
+  const stranger = connected(url, undefined);
+  if (token === undefined) return stranger;
+  const refusal = await stranger.client.models().catch((error: unknown) => error);
+  if (!(refusal instanceof OmnidError && refusal.status === 401)) return stranger;
+  const problem = `the server at ${url} wants a token, and it is not the one of ${dataDir}: yours was not sent; --url ${url} sends it`;
+  return { ok: false, exitCode: EXIT_UNREACHABLE, problems: [problem] };
+}
+
+function connected(url: string, token: ClientOptions["token"]): { ok: true } & Connected {
+  return { ok: true, client: createClient({ baseUrl: url, token }), url, close: async () => {} };
 }
 
 async function isThere(url: string): Promise<boolean> {
@@ -91,8 +107,7 @@ async function startHere(config: Config, token: string | undefined): Promise<Con
     return { ok: false, exitCode: opened.exitCode, problems: [opened.problem + hint] };
   }
   const { url, close } = opened.server;
-  const client = createClient({ baseUrl: url, ...(token === undefined ? {} : { token }) });
-  return { ok: true, client, url, isOwn: true, close };
+  return { ...connected(url, token), close };
 }
 
 function addressOf({ host, port }: Config): string {

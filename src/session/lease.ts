@@ -27,6 +27,8 @@ const holderSchema = z.object({
 type Holder = z.infer<typeof holderSchema>;
 
 export interface Lease {
+  /** Names it among all that there ever were. Known only to those who may read the directory. */
+  readonly token: string;
   /** Lets another server have the directory. Safe to call twice. */
   release(): Promise<void>;
 }
@@ -49,7 +51,14 @@ export async function acquireLease(dir: string, clock: Clock = systemClock()): P
   } finally {
     await rm(card, { force: true });
   }
-  return ok({ release: () => giveBack(path, me.token) });
+  return ok({ token: me.token, release: () => giveBack(path, me.token) });
+}
+
+/** @returns the token of the lease that a live process has on the directory. */
+export async function leaseHeldIn(dir: string, clock: Clock = systemClock()): Promise<string | undefined> {
+  const holder = (await readHolder(join(dir, LOCK_FILE)))?.holder;
+  if (holder === undefined || !(await isAlive(holder, Date.parse(holder.since), clock.now()))) return undefined;
+  return holder.token;
 }
 
 /** @returns undefined when the file at `path` is ours now, else the live process that has it. */
