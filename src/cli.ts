@@ -134,11 +134,12 @@ program
   .description("check a Trace against every ordering guarantee of the protocol")
   .argument("<trace>", "a trace file (JSON Lines), or the URL of a Session: http://host:port/api/sessions/<id>")
   .option("--token <token>", "bearer token for a URL (OMNID_TOKEN)")
+  .option("-a, --all", "every violation; without it the first ten of a kind, and how many more there are")
   .addHelpText("after", outputCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
-  .action(async (target: string, options: { token?: string }) => {
+  .action(async (target: string, { all = false, ...options }: { token?: string; all?: boolean }) => {
     const { verify } = await import("./cli/verify.js");
     const token = options.token ?? process.env.OMNID_TOKEN;
-    process.exitCode = await verify(target, { out, ...(token === undefined ? {} : { token }) });
+    process.exitCode = await verify(target, { out, all, ...(token === undefined ? {} : { token }) });
   });
 
 program

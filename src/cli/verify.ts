@@ -9,23 +9,30 @@ import { printable } from "./printable.js";
 export interface VerifyOptions {
   /** Bearer token for a server that wants one. */
   token?: string;
+  /** Prints every violation, not only the first of each kind. */
+  all?: boolean;
   /** Takes each line for the person who asked. */
   out: (line: string) => void;
 }
 
+/** Violations of one kind that are printed; one cause may have thousands. */
+const SHOWN = 10;
+
 /**
- * Checks a Trace and prints each violation as `line N: rule: message`, then a summary. A Trace may end while its Session
+ * Checks a Trace and prints the first violations of each kind as `line N: rule: message`, as they are found, then how
+ * many more there are of it and between which lines, then a summary. A Trace may end while its Session
  * goes on, waits for a person, or was killed: what is open at its end is named in the summary and is no violation.
  * @param target path of a Trace, or the URL of a Session, such as `http://127.0.0.1:8420/api/sessions/<id>`.
  * @returns the exit code: 0 clean, 1 with violations, 2 when the target could not be read to its end.
  */
 export async function verify(target: string, options: VerifyOptions): Promise<number> {
   const out = (line: string): void => options.out(printable(line));
-  const report = new Report(out);
+  const report = new Report(out, options.all === true ? Number.POSITIVE_INFINITY : SHOWN);
   try {
     const bytes = /^https?:\/\//i.test(target) ? await download(target, options.token) : createReadStream(target);
     for await (const line of linesOf(bytes)) report.take(line);
   } catch (error) {
+    report.tellMore();
     out(`cannot read ${target}: ${reasonOf(error)}${report.lines > 0 ? ` (after line ${report.lines})` : ""}`);
     return 2;
   }
@@ -42,6 +49,16 @@ interface Line {
   isEnded: boolean;
 }
 
+/** Violations that say the same but for names and numbers: those that are not printed. */
+interface Unshown {
+  count: number;
+  rule: string;
+  /** What the first of them says. */
+  message: string;
+  from: number;
+  to: number;
+}
+
 class Report {
   lines = 0;
   readonly #out: (line: string) => void;
@@ -50,10 +67,14 @@ class Report {
   #records = 0;
   #violations = 0;
   #future = 0;
-  #told = 0;
+  readonly #shown: number;
+  /** How often each kind was there. */
+  readonly #kinds = new Map<string, number>();
+  readonly #unshown = new Map<string, Unshown>();
 
-  constructor(out: (line: string) => void) {
+  constructor(out: (line: string) => void, shown: number) {
     this.#out = out;
+    this.#shown = shown;
   }
 
   take(line: Line): void {
@@ -65,7 +86,16 @@ class Report {
     this.#tell();
   }
 
+  /** Says of those that were not printed how many there are. */
+  tellMore(): void {
+    for (const { count: more, rule, message, from, to } of this.#unshown.values()) {
+      const lines = from === to ? `line ${from}` : `lines ${from} to ${to}`;
+      this.#out(`${lines}: ${rule}: and ${more.toLocaleString("en")} more of this kind: ${message}`);
+    }
+  }
+
   finish(): number {
+    this.tellMore();
     const future = this.#future > 0 ? `, ${count(this.#future, "record")} of a type not known here` : "";
     const open = stillOpen(this.#validator);
     this.#out(`${count(this.#records, "record")}${future}, ${count(this.#violations, "violation")}${open}`);
@@ -89,16 +119,32 @@ class Report {
   }
 
   #tell(): void {
-    const { violations } = this.#validator;
-    for (const { place, rule, message } of violations.slice(this.#told)) this.#violation(rule, message, place);
-    this.#told = violations.length;
+    // Taken out: of many violations only their number is kept.
+    for (const { place, rule, message } of this.#validator.violations.splice(0)) this.#violation(rule, message, place);
   }
 
   #violation(rule: string, message: string, line = this.lines): void {
     this.#violations += 1;
-    this.#out(`line ${line}: ${rule}: ${message}`);
+    const kind = kindOf(rule, message);
+    const count = (this.#kinds.get(kind) ?? 0) + 1;
+    this.#kinds.set(kind, count);
+    if (count <= this.#shown) {
+      this.#out(`line ${line}: ${rule}: ${message}`);
+      return;
+    }
+    const unshown = this.#unshown.get(kind) ?? { count: 0, rule, message, from: line, to: line };
+    this.#unshown.set(kind, {
+      ...unshown,
+      count: unshown.count + 1,
+      from: Math.min(unshown.from, line),
+      to: Math.max(unshown.to, line),
+    });
   }
 }
+
+/** What is no record is wrong in as many ways as there are texts. */
+const kindOf = (rule: string, message: string): string =>
+  rule === "json" || rule === "shape" ? rule : `${rule}: ${message.replace(/"(?:[^"\\]|\\.)*"|\d+/g, "…")}`;
 
 function stillOpen({ open }: StreamValidator): string {
   const parts: string[] = [];

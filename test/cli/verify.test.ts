@@ -30,11 +30,11 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const good = traceOf(twoCalls());
 const bytesOf = (messages: OmniMessage[]): string => messages.map((message) => `${toLine(message)}\n`).join("");
 
-async function check(content: string | Buffer): Promise<{ code: number; lines: string[] }> {
+async function check(content: string | Buffer, all = false): Promise<{ code: number; lines: string[] }> {
   const file = join(folder, "trace.jsonl");
   writeFileSync(file, content);
   const lines: string[] = [];
-  const code = await verify(file, { out: (line) => lines.push(line) });
+  const code = await verify(file, { all, out: (line) => lines.push(line) });
   return { code, lines };
 }
 
@@ -239,4 +239,36 @@ test("a Trace that breaks many guarantees tells each as it is found", async () =
   expect(code).toBe(1);
   const rules = lines.slice(0, -1).map((line) => line.split(": ")[1]);
   expect(new Set(rules)).toEqual(new Set(["approvals", "request-tail", "pairing", "usage"]));
+});
+
+test("of violations of one kind the first ten are printed, then how many more there are, and where; of another kind too", async () => {
+  const calls = Array.from({ length: 1_245 }, (_, index) => callOf(`call_${index}`));
+  const bad = traceOf([
+    begin(),
+    ...calls,
+    ...new Meter().tail(),
+    ...calls.map(({ payload }) => outputOf(payload.tool_call_id, "x")),
+  ]);
+  const { code, lines } = await check(bytesOf(bad));
+  expect(code).toBe(1);
+  expect(lines.slice(0, 10).every((line) => /approvals: call "call_\d+" is not decided before /.test(line))).toBe(true);
+  const more = lines.filter((line) => line.includes("more of this kind"));
+  expect(more).toEqual([
+    expect.stringMatching(
+      /^lines? \d+( to \d+)?: approvals: and 1,235 more of this kind: call "call_\d+" is not decided/,
+    ),
+  ]);
+  expect(lines.at(-1)).toBe(`${bad.length} records, 1245 violations`);
+  const every = await check(bytesOf(bad), true);
+  expect(every.lines).toHaveLength(1_246);
+  expect(every.lines.slice(0, 10)).toEqual(lines.slice(0, 10));
+});
+
+test("lines that are no records are one kind, whatever they say", async () => {
+  const noise = Array.from({ length: 30 }, (_, index) => `{"a${index}`).join("\n");
+  const { lines } = await check(`${bytesOf(good)}${noise}\n`);
+  expect(lines.filter((line) => line.includes(": json: "))).toHaveLength(11);
+  expect(lines.at(-2)).toMatch(
+    new RegExp(`^lines ${good.length + 11} to ${good.length + 30}: json: and 20 more of this kind: `),
+  );
 });
