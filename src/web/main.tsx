@@ -16,6 +16,7 @@ import "./styles/controls.css";
 import "./styles/frame.css";
 import "./styles/conversation.css";
 import "./styles/cards.css";
+import "./styles/terminal.css";
 import "./styles/dock.css";
 import "./styles/code.css";
 import "./styles/phone.css";

@@ -9,6 +9,7 @@
 
 import type { Token } from "marked";
 import { BoundedLexer } from "./markdown-lexer.js";
+import { plainText } from "./terminal-text.js";
 
 export interface Tokens {
   /** Line ends are line feeds. */
@@ -30,7 +31,7 @@ export const MOST_TOKENS = 8_000;
 
 /** The tokens of a text, with what is known of its beginning. */
 export function tokensOf(text: string, before: Tokens = NO_TOKENS): Tokens {
-  const plain = text.replace(/\r\n?/g, "\n");
+  const plain = withoutControls(text).replace(/\r\n?/g, "\n");
   if (plain === before.text) return before;
   if (plain.length > MOST_CHARACTERS) return asWritten(plain);
   // It was too much already; trying again with each word would cost as much again.
@@ -45,6 +46,10 @@ export function tokensOf(text: string, before: Tokens = NO_TOKENS): Tokens {
   const list = [...stable, ...rest.list];
   return list.length > MOST_TOKENS ? asWritten(plain) : { text: plain, list, definitions: "" };
 }
+
+/** What quotes a terminal does not show the codes of its colours. */
+const withoutControls = (text: string): string =>
+  text.includes("\u001b") && text.length <= MOST_CHARACTERS ? plainText(text) : text;
 
 function read(text: string): Tokens {
   try {

@@ -86,6 +86,21 @@ describe.skipIf(!hasBrowser)("a page with what it cannot show", { timeout: 120_0
     expect(await shownItems(page)).toEqual(OTHER);
   });
 
+  test("an output has the colours that the command gave it, and nothing else of what steers a terminal", async () => {
+    const page = await (await openWindow())(server.url);
+    await send(page, String.raw`/run printf '\033]0;title\007\033[31mred\033[0m <b>not bold</b>\n10%%\r99%%\n'`);
+    await question(page).waitFor();
+    expect(await question(page).locator(".command").textContent()).toContain(String.raw`\033]0;title\007`);
+    await question(page).getByRole("button", { name: "Allow" }).click();
+    await ready(page);
+    await page.locator(".tool > summary").click();
+    const output = page.locator(".tool .output");
+    expect(await output.textContent()).toBe("red <b>not bold</b>\n99%\n");
+    expect(await output.locator(".sgr-ink-1").allTextContents()).toEqual(["red"]);
+    // The demo model quotes it.
+    expect(await page.locator(".prose pre").textContent()).toContain("red <b>not bold</b>");
+  });
+
   test("an approval shows the characters of a command that cannot be seen, and so does its card", async () => {
     const page = await (await openWindow())(server.url);
     await send(page, "/run echo \u202etxt.cod\u202c a\u200bb");

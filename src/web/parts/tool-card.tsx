@@ -3,12 +3,14 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { ToolItem } from "../item-types.js";
 import { bytesText } from "../standing.js";
+import { plainText } from "../terminal-text.js";
 import { approvalText, describeState, readArguments } from "../tool-words.js";
 import { visibleText } from "../visible-text.js";
 import { Arguments } from "./arguments.js";
 import { CopyButton } from "./copy-button.js";
 import { Folded } from "./folded.js";
 import { Picture } from "./picture.js";
+import { TerminalText } from "./terminal-text.js";
 
 export function ToolCard({ item }: { item: ToolItem }) {
   const { text, tone } = describeState(item);
@@ -52,7 +54,7 @@ function Output({ text, isLive }: { text: string; isLive: boolean }) {
   }, [text, isLive]);
   return (
     <div class="output-box">
-      <CopyButton label="Copy the output" text={() => text} />
+      <CopyButton label="Copy the output" text={() => plainText(text)} />
       {/* biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does */}
       <pre
         ref={box}
@@ -65,7 +67,7 @@ function Output({ text, isLive }: { text: string; isLive: boolean }) {
           isAtEnd.current = scrollHeight - scrollTop - clientHeight < 24;
         }}
       >
-        {text}
+        <TerminalText text={text} />
       </pre>
     </div>
   );
@@ -75,7 +77,9 @@ function Progress({ bytes, tail }: { bytes: number; tail: string }) {
   return (
     <div class="progress">
       <span class="label">{bytesText(bytes)} so far</span>
-      <pre>{tail}</pre>
+      <pre>
+        <TerminalText text={tail} />
+      </pre>
     </div>
   );
 }
