@@ -1,8 +1,10 @@
 // What is being written, for each Session its own: text, files, and the key under which the prompt is sent. What was
-// begun in one Session is never sent to another.
+// begun in one Session is never sent to another. Texts outlive a reload of the tab.
 
+import { draftsToKeep, readDrafts } from "./drafts-kept.js";
 import { type Attachment, attachments, draft, selectedId } from "./state.js";
 import { newKey } from "./tab-locks.js";
+import { recalled, remember } from "./tab-memory.js";
 
 interface Draft {
   text: string;
@@ -19,16 +21,20 @@ let key = "";
 export const setDraft = (text: string): void => {
   draft.value = text;
   key = "";
+  keepSoon();
 };
 
 export const setAttachments = (files: readonly Attachment[]): void => {
   attachments.value = files;
   key = "";
+  keepSoon();
 };
 
 /** The key of what is written now: the same until another word of it is. */
 export const promptKey = (): string => {
   key ||= newKey();
+  // Whoever reloads while it is on its way and sends it again has sent it once.
+  keep();
   return key;
 };
 
@@ -53,6 +59,7 @@ export const draftIsFor = (to: string): void => {
   kept.set(to, { text: draft.value, files: attachments.value, key });
   draft.value = "";
   attachments.value = [];
+  keep();
 };
 
 /** The Session that was made for it is gone again: it is for the next one, before what was begun for that meanwhile. */
@@ -66,6 +73,7 @@ export function draftIsForNext(from: string): void {
   const next: Draft = { text, files: [...mine.files, ...other.files], key: "" };
   if (isShown) show(next);
   else if (text !== "" || next.files.length > 0) kept.set(null, next);
+  keep();
 }
 
 /** It was sent. */
@@ -75,4 +83,38 @@ export function dropDraft(of: string | null): void {
     setDraft("");
     attachments.value = [];
   }
+  keep();
+}
+
+/** Nobody can send it any more. */
+export function forgetDraft(of: string): void {
+  if (kept.delete(of)) keepSoon();
+}
+
+const SOON_MS = 300;
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+function keepSoon(): void {
+  timer ??= setTimeout(keep, SOON_MS);
+}
+
+function keep(): void {
+  clearTimeout(timer);
+  timer = undefined;
+  const shown = { text: draft.value, files: attachments.value, key };
+  const all = [...kept, [selectedId.value, shown] as const].map(([of, each]) => ({
+    of,
+    text: each.text,
+    // What a Session is made of is chosen anew, and would not fit the key.
+    key: of === null || each.files.length > 0 ? "" : each.key,
+  }));
+  const drafts = draftsToKeep(all);
+  remember("drafts", drafts.length === 0 ? undefined : drafts);
+}
+
+/** Takes up what was written before the page was loaded again, and keeps what will be. */
+export function keepDrafts(): void {
+  for (const { of, ...written } of readDrafts(recalled("drafts"))) kept.set(of, { ...written, files: [] });
+  changeDraft(null, null);
+  addEventListener("pagehide", keep);
 }

@@ -2,6 +2,7 @@
 
 import { type HostEvent, type Session, withHostEvent } from "../client/index.js";
 import { BASE, background, client, token } from "./connect.js";
+import { forgetDraft } from "./drafts.js";
 import { moreSessions, sessions } from "./state.js";
 import { inOneTab, scopeOf } from "./tab-locks.js";
 
@@ -32,6 +33,7 @@ export async function loadMoreSessions(): Promise<void> {
 }
 
 export const takeHostEvent = (event: HostEvent): void => {
+  if (event.type === "session_deleted") forgetDraft(event.sessionId);
   sessions.value = withHostEvent(sessions.value, event, true);
 };
 

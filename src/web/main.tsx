@@ -3,6 +3,7 @@
 import { effect } from "@preact/signals";
 import { render } from "preact";
 import { loadModels } from "./actions.js";
+import { keepDrafts } from "./drafts.js";
 import { followList } from "./list.js";
 import { learned, takeNames } from "./names.js";
 import { App } from "./parts/app.js";
@@ -23,6 +24,7 @@ import "./styles/phone.css";
 
 loadTheme();
 takeNames(recalled("names"));
+keepDrafts();
 effect(() => remember("names", learned.value.length === 0 ? undefined : learned.value));
 const host = document.getElementById("app");
 if (host !== null) render(<App />, host);

@@ -133,7 +133,7 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     expect(await prompts()).toEqual(["ask one", "/think on another model"]);
   });
 
-  test("what was begun in one Session stays in it, and is there again when the reader comes back", async () => {
+  test("what was begun in one Session stays in it, also over a reload, and is there again when the reader comes back", async () => {
     await makeSession(server, { title: "Left" });
     await makeSession(server, { title: "Right" });
     const page = await (await openWindow())(server.url);
@@ -151,6 +151,15 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     await expect.poll(() => box.inputValue()).toBe("for the left");
     await page.getByRole("button", { name: "New session" }).click();
     await expect.poll(() => box.inputValue()).toBe("for a new one");
+    await page.reload();
+    await row(page, "Left").waitFor();
+    expect(await box.inputValue()).toBe("for a new one");
+    await go("Left");
+    await expect.poll(() => box.inputValue()).toBe("for the left");
+    await box.fill("");
+    await page.reload();
+    await page.locator("#title", { hasText: "Left" }).waitFor();
+    expect(await box.inputValue()).toBe("");
   });
 
   test("a first prompt that its Session refuses stays in the box, and leaves no Session behind", async () => {
