@@ -45,8 +45,11 @@ export function abortText(reason: string | null | undefined): string {
   }
 }
 
-/** With a capital and a full stop, as a person writes it. */
+/** With a capital and a full stop, as a person writes it. What begins with a name (`exec_command`, `cmd:`) keeps it. */
 export function sentence(text: string): string {
   const trimmed = text.trim();
-  return `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}${/[.!?…]$/.test(trimmed) ? "" : "."}`;
+  if (trimmed === "") return "";
+  const isWord = /^[a-z]+(?=[\s,.;!?…]|$)/.test(trimmed) && !/^omnid\b/.test(trimmed);
+  const begun = isWord ? `${trimmed.charAt(0).toUpperCase()}${trimmed.slice(1)}` : trimmed;
+  return `${begun}${/[.!?…]$/.test(trimmed) ? "" : "."}`;
 }

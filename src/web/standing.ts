@@ -1,6 +1,13 @@
 // How things stand, in words: the connection, the Task, the tokens. Three different things.
 
-import { type Connection, isPayload, type SessionUsage, type TokenCounts, type View } from "../client/index.js";
+import {
+  type Connection,
+  type ErrorKind,
+  isPayload,
+  type SessionUsage,
+  type TokenCounts,
+  type View,
+} from "../client/index.js";
 import { sentence } from "./notices.js";
 
 export interface Standing {
@@ -21,9 +28,9 @@ export function connectionText(connection: Connection, now: number, isOnline: bo
     case "live":
       if (!connection.resynced) return { text: "Live", tone: "live", more: "Everything is shown as it happens." };
       return {
-        text: "Live, resynced",
+        text: "Live",
         tone: "live",
-        more: "The place in the stream was gone; the history was read again.",
+        more: "Part of the stream was missed, so the history was read again. Nothing is missing.",
       };
     case "polling":
       return {
@@ -51,11 +58,11 @@ export function activityOf(view: View, now: number): Standing {
   const queued = task.queued > 0 ? `, ${task.queued} queued` : "";
   if (task.state === "idle") {
     const error = task.ended?.error;
-    return error === undefined ? say(`Ready${queued}`, "idle") : say(`The Task ended: ${error.message}`, "bad");
+    return error === undefined ? say(`Ready${queued}`, "idle") : say(sentence(error.message), "bad");
   }
   if (task.retry !== undefined) {
     const seconds = secondsUntil(task.retry.retryAt, now);
-    return say(`The model did not answer. Try ${task.retry.attempt + 1} in ${seconds} s${queued}`, "warn");
+    return say(`${whyAgain(view)}. Try ${task.retry.attempt + 1} in ${seconds} s${queued}`, "warn");
   }
   if (task.state === "compacting") return say(`Compacting the context${queued}`, "busy");
   if (view.approvals.length > 0) return say(`Waiting for your approval${queued}`, "ask");
@@ -64,6 +71,22 @@ export function activityOf(view: View, now: number): Standing {
   if (open?.type === "partial_thinking") return say(`Thinking${queued}`, "busy");
   return say(`Working${queued}`, "busy");
 }
+
+/** What happened to the Request that is tried again. */
+function whyAgain({ messages }: View): string {
+  const end = messages.findLast(({ message }) => isPayload(message, "request_end"))?.message;
+  const error = end !== undefined && isPayload(end, "request_end") ? end.payload.error : undefined;
+  const what = (error && FAILURES[error.kind]) ?? "The request failed";
+  return error?.http_status === undefined ? what : `${what} (${error.http_status})`;
+}
+
+const FAILURES: Partial<Record<ErrorKind, string>> = {
+  rate_limit: "The rate limit is reached",
+  overloaded: "The provider is overloaded",
+  network: "The connection to the provider failed",
+  timeout: "The provider took too long",
+  malformed: "The answer could not be read",
+};
 
 export function usageText(usage: SessionUsage | null): string {
   if (usage === null || usage.total === 0) return "";

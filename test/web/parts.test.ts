@@ -1,11 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { emptyView, type RequestError, type View } from "../../src/client/index.js";
 import * as make from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { basePath } from "../../src/web/base-path.js";
 import { lineDiff } from "../../src/web/diff.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
-import { connectionText, lastRequest } from "../../src/web/standing.js";
+import { sentence } from "../../src/web/notices.js";
+import { activityOf, connectionText, lastRequest } from "../../src/web/standing.js";
 import { readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
 import { visibleText } from "../../src/web/visible-text.js";
@@ -28,7 +30,41 @@ test("the state of the connection is said in words, with the seconds that are le
   expect(connectionText(waiting(now + 2_100), now, true)).toMatchObject({ text: "Reconnecting in 3 s" });
   expect(connectionText(waiting(now - 50), now, true)).toMatchObject({ text: "Reconnecting in 0 s" });
   expect(connectionText(waiting(now), now, false)).toMatchObject({ text: "Offline", tone: "lost" });
-  expect(connectionText({ status: "live", resynced: true }, now, true).text).toBe("Live, resynced");
+  expect(connectionText({ status: "live", resynced: true }, now, true).text).toBe("Live");
+});
+
+test.each<[Partial<RequestError>, string]>([
+  [{ kind: "rate_limit", http_status: 429 }, "The rate limit is reached (429). Try 2 in 3 s"],
+  [{ kind: "overloaded", http_status: 503 }, "The provider is overloaded (503). Try 2 in 3 s"],
+  [{ kind: "network" }, "The connection to the provider failed. Try 2 in 3 s"],
+  [{ kind: "unknown", http_status: 500 }, "The request failed (500). Try 2 in 3 s"],
+])("while a Request is tried again, what happened to it is said: %j", (error, text) => {
+  const retryAt = "2026-07-18T03:10:22.000Z";
+  const end = make.requestEnd(AT, { status: "timeout", error: { kind: "unknown", message: "m", ...error } });
+  const view: View = {
+    ...emptyView("s"),
+    messages: [{ key: "1", message: end }],
+    task: {
+      state: "running",
+      queued: 0,
+      pendingApprovals: 0,
+      records: 1,
+      retry: { attempt: 1, retryAt, status: "timeout" },
+    },
+  };
+  expect(activityOf(view, Date.parse(retryAt) - 2_500).text).toBe(text);
+});
+
+test.each([
+  ["the disk is full", "The disk is full."],
+  ["exec_command is not known!", "exec_command is not known!"],
+  ["workspace: must exist", "workspace: must exist."],
+  ["modelId is not known", "modelId is not known."],
+  ["omnid goes down", "omnid goes down."],
+  ["HTTP 503", "HTTP 503."],
+  [" ", ""],
+])("a message is a sentence, and a name at its beginning stays as it is: %j", (text, shown) => {
+  expect(sentence(text)).toBe(shown);
 });
 
 test("how full the context is comes from the last Request that was counted, and from none behind a compaction", () => {

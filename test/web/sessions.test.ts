@@ -55,9 +55,9 @@ describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => 
     await choose(page, "New name", "Archive");
     await row(page, "New name").waitFor({ state: "detached" });
     await row(other, "New name").waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Archive", exact: true }).click();
-    await choose(page, "New name", "Take out of the archive");
-    await page.getByRole("button", { name: "Back to all" }).click();
+    await page.getByRole("button", { name: "Archived", exact: true }).click();
+    await choose(page, "New name", "Unarchive");
+    await page.getByRole("button", { name: "Back to Sessions" }).click();
     await row(page, "New name").waitFor();
   });
 

@@ -116,7 +116,11 @@ function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string
   const isChild = (origin ?? []).length > 0 || sessionId !== selectedId.value;
   const minutes = Math.floor((now.value - new Date(requestedAt).getTime()) / 60_000);
   const since =
-    minutes < 1 ? "just now" : minutes < 60 ? `for ${minutes} min` : `since ${new Date(requestedAt).toLocaleString()}`;
+    minutes < 1
+      ? "Asked just now"
+      : minutes < 60
+        ? `Waiting for ${minutes} min`
+        : `Waiting since ${new Date(requestedAt).toLocaleString()}`;
   const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`;
-  return `${isChild ? "Asked by a subagent. " : ""}Waiting ${since}${until}`;
+  return `${isChild ? "Asked by a subagent. " : ""}${since}${until}`;
 }

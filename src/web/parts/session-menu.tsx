@@ -17,7 +17,7 @@ export function SessionMenu({ session, isOpenOne = false }: { session: Session; 
     ...(isOpenOne ? [{ text: "Compact the context", run: () => void compact(), isDisabled: isBusy.value }] : []),
     { text: "Download the Trace", run: () => void downloadTrace(session) },
     {
-      text: archived ? "Take out of the archive" : "Archive",
+      text: archived ? "Unarchive" : "Archive",
       run: () => void update(sessionId, { archived: !archived }),
     },
     { text: "Delete…", run: show("delete"), isDanger: true },

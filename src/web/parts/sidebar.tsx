@@ -88,7 +88,7 @@ export function Sidebar() {
             aria-pressed={isArchive}
             onClick={() => setArchive(!isArchive)}
           >
-            {isArchive ? "Back to all" : "Archive"}
+            {isArchive ? "Back to Sessions" : "Archived"}
           </button>
         )}
         <ImportButton />
@@ -130,7 +130,7 @@ function ImportButton() {
 }
 
 const emptyText = (isSearch: boolean, isArchive: boolean): string =>
-  isSearch ? "Nothing found." : isArchive ? "The archive is empty." : "No Sessions yet.";
+  isSearch ? "Nothing found." : isArchive ? "Nothing is archived." : "No Sessions yet.";
 
 function matches(session: Session, words: readonly string[]): boolean {
   const { sessionId, provider, modelId, workspace } = session;
