@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { open, stop } from "../actions.js";
 import { attach } from "../attach.js";
 import { nameOf } from "../names.js";
-import { announcement, current, dialog, error, isBusy, isDrawerOpen, selectedId, sessions } from "../state.js";
+import { announcement, current, dialog, draft, error, isBusy, isDrawerOpen, selectedId, sessions } from "../state.js";
 import { ApprovalBar } from "./approval-bar.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -111,11 +111,18 @@ function onKey(event: KeyboardEvent): void {
     event.preventDefault();
     open(null);
     focusPrompt();
-  } else if (!isControl && !event.altKey && !isTyping(event.target)) {
-    if (event.key === "?") dialog.value = { kind: "shortcuts" };
-    else if (event.key === "/") {
+  } else if (!isControl && !event.altKey) {
+    const isFree = !isTyping(event.target);
+    if (event.key === "?" && (isFree || isEmptyPrompt(event.target))) {
+      event.preventDefault();
+      dialog.value = { kind: "shortcuts" };
+    } else if (event.key === "/" && isFree) {
       event.preventDefault();
       focusPrompt();
     }
   }
 }
+
+/** The keyboard rests there, so that is where one asks for help. */
+const isEmptyPrompt = (target: EventTarget | null): boolean =>
+  target instanceof HTMLTextAreaElement && target.id === "prompt" && draft.peek() === "" && !target.readOnly;

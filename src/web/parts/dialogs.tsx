@@ -179,10 +179,10 @@ const SHORTCUTS: readonly [keys: string, what: string][] = [
   ["Ctrl Enter", "Allow the call that waits (the prompt is empty)"],
   ["Ctrl Backspace", "Deny it: goes to the reason, Enter denies"],
   ["Ctrl .", "Stop"],
-  ["Ctrl K", "Search Sessions"],
+  ["Ctrl K", "Search Sessions: Enter opens the first, ↓ goes to the list"],
   ["Alt N", "New session"],
   ["/", "Go to the prompt"],
-  ["?", "This list"],
+  ["?", "This list (the prompt is empty)"],
 ];
 
 function ShortcutsDialog() {

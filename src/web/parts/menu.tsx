@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
+import { moveByArrow } from "./focus.js";
 
 export interface MenuEntry {
   text: string;
@@ -37,14 +38,6 @@ export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
     box.style.right = isLeft ? `${innerWidth - from.right}px` : "auto";
     box.style.left = isLeft ? "auto" : `${from.left}px`;
   };
-  const onKey = (event: KeyboardEvent) => {
-    const all = items(list.current);
-    const at = all.indexOf(document.activeElement as HTMLButtonElement);
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step === undefined || all.length === 0) return;
-    event.preventDefault();
-    all[(at + step + all.length) % all.length]?.focus();
-  };
   return (
     <>
       <button
@@ -70,7 +63,7 @@ export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
         onBeforeToggle={(event) => {
           if ((event as unknown as { newState: string }).newState === "open") place();
         }}
-        onKeyDown={onKey}
+        onKeyDown={(event) => moveByArrow(event, items(list.current))}
       >
         {entries.map(({ text, run, isDanger, isDisabled }, index) => (
           <button

@@ -8,7 +8,7 @@ import { loadMoreSessions } from "../list.js";
 import { nameOf } from "../names.js";
 import { whenText } from "../standing.js";
 import { isDrawerOpen, moreSessions, now, selectedId, sessions } from "../state.js";
-import { focusPrompt } from "./focus.js";
+import { focusPrompt, moveByArrow } from "./focus.js";
 import { Icon } from "./icons.js";
 import { SessionMenu } from "./session-menu.js";
 import { ThemeButton } from "./theme-button.js";
@@ -29,7 +29,14 @@ export function Sidebar() {
   }, [isSearch, more]);
   const hasArchived = sessions.value.some(({ archived }) => archived);
   return (
-    <aside id="sidebar" aria-label="Sessions">
+    <aside
+      id="sidebar"
+      aria-label="Sessions"
+      onKeyDown={(event) => {
+        // A menu of a row has arrows of its own.
+        if (!event.defaultPrevented) moveByRows(event);
+      }}
+    >
       <div class="brand">
         <img src="./icon.svg" alt="" width="24" height="24" />
         <h1>omnid</h1>
@@ -63,6 +70,15 @@ export function Sidebar() {
           aria-keyshortcuts="Control+K"
           value={query}
           onInput={(event) => setQuery(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            const first = shown[0];
+            if (event.key !== "Enter" || event.isComposing || first === undefined) return;
+            event.preventDefault();
+            setQuery("");
+            open(first.sessionId);
+            // On a phone the prompt can be reached once the list is closed.
+            requestAnimationFrame(focusPrompt);
+          }}
         />
         <kbd>Ctrl K</kbd>
       </label>
@@ -98,6 +114,12 @@ export function Sidebar() {
       </div>
     </aside>
   );
+}
+
+/** Up and down through the search field and the rows. */
+function moveByRows(event: KeyboardEvent & { currentTarget: HTMLElement }): void {
+  const all = [...event.currentTarget.querySelectorAll<HTMLElement>("#search, .row-session > button:first-child")];
+  if (all.includes(event.target as HTMLElement)) moveByArrow(event, all);
 }
 
 function ImportButton() {
