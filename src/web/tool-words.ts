@@ -28,6 +28,12 @@ export function readArguments(json: string): ReadArguments {
   }
 }
 
+/** A subagent's description that is the beginning of its prompt says nothing beside it. */
+export function isRepeated(name: string, { telling, values }: ReadArguments): boolean {
+  const { prompt } = values;
+  return name === "run_subagent" && typeof prompt === "string" && prompt.trim().startsWith(telling.replace(/…$/, ""));
+}
+
 export type Tone = "busy" | "quiet" | "ask" | "good" | "warn" | "bad";
 
 export function describeState(item: ToolItem): { text: string; tone: Tone } {

@@ -8,7 +8,7 @@ import { lineDiff } from "../../src/web/diff.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
 import { sentence } from "../../src/web/notices.js";
 import { activityOf, connectionText, lastRequest } from "../../src/web/standing.js";
-import { readArguments } from "../../src/web/tool-words.js";
+import { isRepeated, readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
 import { visibleText } from "../../src/web/visible-text.js";
 import { AT } from "../support/messages.js";
@@ -21,6 +21,15 @@ test("arguments are read by name, the telling one apart; what is no object is sh
   });
   expect(readArguments("  ")).toEqual({ telling: "", others: [], raw: "", values: {} });
   for (const raw of ['{"cmd":"l', "[1]", "null", "7"]) expect(readArguments(raw).raw).toBe(raw);
+});
+
+test("a subagent's description is left out where its prompt begins with it, and only there", () => {
+  const isLeftOut = (name: string, args: object) => isRepeated(name, readArguments(JSON.stringify(args)));
+  const prompt = "Find the oldest file and name it";
+  expect(isLeftOut("run_subagent", { prompt, description: prompt })).toBe(true);
+  expect(isLeftOut("run_subagent", { prompt, description: "Find the oldest…" })).toBe(true);
+  expect(isLeftOut("run_subagent", { prompt, description: "Old files" })).toBe(false);
+  expect(isLeftOut("mcp__x__run", { prompt, description: prompt })).toBe(false);
 });
 
 test("the state of the connection is said in words, with the seconds that are left", () => {

@@ -3,17 +3,20 @@
 
 import { useMemo } from "preact/hooks";
 import { lineDiff } from "../diff.js";
-import { readArguments } from "../tool-words.js";
+import { isRepeated, readArguments } from "../tool-words.js";
 import { visibleText } from "../visible-text.js";
 
 export function Arguments({ name, json }: { name: string; json: string }) {
-  const { telling, others, raw, values } = useMemo(() => readArguments(json), [json]);
+  const read = useMemo(() => readArguments(json), [json]);
+  const { telling, others, raw, values } = read;
   const edit = name === "edit_file" ? editOf(values) : undefined;
   const shown = edit === undefined ? others : others.filter((each) => !/^(old|new)_string$/.test(each.name));
   return (
     <div class="arguments">
       {raw !== "" && <Pre class="raw" label="Arguments" text={raw} />}
-      {telling !== "" && <Pre class={name === "exec_command" ? "command" : "path"} label="Argument" text={telling} />}
+      {telling !== "" && !isRepeated(name, read) && (
+        <Pre class={name === "exec_command" ? "command" : "path"} label="Argument" text={telling} />
+      )}
       {edit !== undefined && <Diff before={edit.before} after={edit.after} />}
       {shown.map(({ name: label, value }) => (
         <Argument key={label} label={label} value={value} isNew={name === "write_file" && label === "content"} />
