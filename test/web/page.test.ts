@@ -184,6 +184,30 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     await expectNoSidewaysScroll(page);
   });
 
+  test.each([390, 1280])(
+    "at %i px a model's name of any length leaves the approvals readable, idle and at work",
+    async (width) => {
+      const modelId = `a-model-${"with-a-long-name-".repeat(5)}20260718`;
+      const config = { models: [{ provider: "a-provider-of-many-models", modelId, protocol: "demo" }] };
+      const named = await startOmnid({ config });
+      const viewport = { width, height: 780 };
+      const plain = await (await openWindow({ viewport }))(server.url);
+      const page = await (await openWindow({ viewport }))(named.url);
+      const widthOf = async (where: Page) => (await where.locator("#mode").boundingBox())?.width ?? 0;
+      await page.locator("#model option", { hasText: modelId }).waitFor({ state: "attached" });
+      await plain.locator("#model option").first().waitFor({ state: "attached" });
+      expect(await widthOf(page)).toBe(await widthOf(plain));
+      await send(page, "/run echo busy");
+      await question(page).waitFor();
+      expect(await widthOf(page)).toBe(await widthOf(plain));
+      for (const id of ["#model", "#thinking", "#stop", "#when-busy", "#send"]) {
+        const box = await page.locator(id).boundingBox();
+        expect(box && box.width > 30 && box.x >= 0 && box.x + box.width <= width, id).toBe(true);
+      }
+      await expectNoSidewaysScroll(page);
+    },
+  );
+
   test("Shift+Enter makes a line, Enter sends, and the approval is answered by keyboard alone", async () => {
     const page = await (await openWindow())(server.url);
     await page.getByLabel("Prompt", { exact: true }).focus();

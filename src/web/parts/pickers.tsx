@@ -1,24 +1,24 @@
 // Which model, how much it may think and what it may do unasked: for the next Session, or for the one that is open. A
 // Session keeps its model; another one goes on in a fork.
 
-import type { ApprovalMode, ThinkingLevel } from "../../client/index.js";
+import type { ApprovalMode, Model, ThinkingLevel } from "../../client/index.js";
 import { fork, update } from "../actions.js";
 import { choices, current, error, isBusy, modelKey, models, view } from "../state.js";
 
 export const MODES: readonly { value: ApprovalMode; text: string }[] = [
-  { value: "always-ask", text: "Ask for every tool" },
+  { value: "always-ask", text: "Ask every time" },
   { value: "read-only", text: "Ask before writing" },
   { value: "allow-all", text: "Allow all" },
 ];
 
 const LEVELS: readonly { value: ThinkingLevel; text: string }[] = [
-  { value: "default", text: "Thinking: default" },
+  { value: "default", text: "Default thinking" },
   { value: "none", text: "No thinking" },
-  { value: "low", text: "Thinking: low" },
-  { value: "medium", text: "Thinking: medium" },
-  { value: "high", text: "Thinking: high" },
-  { value: "xhigh", text: "Thinking: very high" },
-  { value: "max", text: "Thinking: most" },
+  { value: "low", text: "Low thinking" },
+  { value: "medium", text: "Medium thinking" },
+  { value: "high", text: "High thinking" },
+  { value: "xhigh", text: "Very high thinking" },
+  { value: "max", text: "Most thinking" },
 ];
 
 type Settings = { approvalMode: ApprovalMode } | { thinkingLevel: ThinkingLevel };
@@ -84,20 +84,30 @@ function ModelPicker() {
       id="model"
       class="pick"
       aria-label="Model"
-      title={session === null ? "Model" : "Another model goes on in a fork of this Session"}
+      title={session === null ? chosen : `${chosen}. Another model goes on in a fork of this Session`}
       value={chosen}
       onChange={(event) => choose(event.currentTarget)}
     >
       {!isKnown && <option value={chosen}>{chosen}</option>}
-      {listed.map((model) => {
-        const key = modelKey(model);
-        return (
-          <option key={key} value={key} disabled={!model.available && key !== chosen}>
-            {model.available ? key : `${key} – ${model.reason ?? "not available"}`}
-          </option>
-        );
-      })}
+      {/* A provider's name is long enough to leave no room for the model's. */}
+      {providersOf(listed).map((provider) => (
+        <optgroup key={provider} label={provider}>
+          {listed.filter((model) => model.provider === provider).map((model) => option(model, chosen))}
+        </optgroup>
+      ))}
     </select>
+  );
+}
+
+const providersOf = (listed: readonly Model[]): string[] => [...new Set(listed.map(({ provider }) => provider))];
+
+function option(model: Model, chosen: string) {
+  const { available, modelId, reason } = model;
+  const key = modelKey(model);
+  return (
+    <option key={key} value={key} disabled={!available && key !== chosen}>
+      {available ? modelId : `${modelId} – ${reason ?? "not available"}`}
+    </option>
   );
 }
 
