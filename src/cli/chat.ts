@@ -22,7 +22,7 @@ import { retried } from "./retried.js";
 import { Terminal } from "./terminal.js";
 import { Transcript } from "./transcript.js";
 import { shortened } from "./transcript-text.js";
-import { Unseen } from "./unseen.js";
+import { isWhole, Unseen } from "./unseen.js";
 import { joined, watch } from "./watch.js";
 
 export interface ChatOptions extends ServerOptions {
@@ -268,9 +268,10 @@ class Conversation {
 /** Tells when a Task is over and everything of it is in the view. It asks once for each thing that the stream says. */
 function endOf(session: SessionClient, taskId: string, signal: AbortSignal): (view: View) => Promise<Task | undefined> {
   let asked: View["task"] = null;
-  return async ({ task, gap, stale, connection }) => {
+  return async (view) => {
+    const { task, connection } = view;
     if (task === null || task === asked || task.taskId === taskId) return undefined;
-    if (gap !== null || stale !== null || connection.status !== "live") return undefined;
+    if (!isWhole(view) || connection.status !== "live") return undefined;
     asked = task;
     const now = await retried(() => session.task(taskId, { signal }), { signal });
     return now.state === "ended" ? now : undefined;

@@ -50,6 +50,7 @@ export class Unseen {
 }
 
 /** False while records are on their way that belong before others: what is shown now would be out of order. */
-export const isWhole = ({ gap, stale }: View): boolean => gap === null && stale === null;
+export const isWhole = ({ gap, stale, children }: View): boolean =>
+  gap === null && stale === null && !Object.values(children).some(({ isBehind }) => isBehind);
 
 const childOf = ({ before, since }: View["children"][string]): readonly ViewMessage[] => [...before, ...since];

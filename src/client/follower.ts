@@ -2,6 +2,7 @@
 // Whatever breaks is mended here: the connection, a place that is gone, a hole, records that the stream leaves out. What
 // a reader sees is never wrong meanwhile, only old.
 
+import { ChildReader } from "./child-reader.js";
 import { channelEventOf, eventsOf, type RawEvent } from "./event-stream.js";
 import type { FollowOptions } from "./follow.js";
 import { linkedTo } from "./linked.js";
@@ -135,13 +136,15 @@ export class Follower {
       await this.#reads.stream(this.view.cursor, connection.signal, async ({ body, silence }) => {
         this.#take({ type: "connected" });
         this.#connectionIs({ status: "live", resynced });
-        void this.#readChildren(connection.signal);
+        const children = this.#childReader(connection.signal);
+        children.look();
         // Steering that an abort left undelivered is in no count.
         this.#readQueue();
         for await (const events of eventsOf(body, silence)) {
           await this.#takeEvents(events);
           if (this.view.stale !== null) return;
           if (this.view.gap !== null) void this.#fillGap();
+          children.look();
         }
       });
     } finally {
@@ -176,23 +179,14 @@ export class Follower {
     }
   }
 
-  /** Reads what children had recorded before the history's position, again until it is there. */
-  async #readChildren(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const owed = Object.entries(this.view.children).filter(([, { isRead }]) => !isRead);
-      let isLost = false;
-      for (const [sessionId, { count }] of owed) {
-        if (signal.aborted) return;
-        try {
-          this.#take({ type: "child_records", sessionId, records: await this.#reads.childRecords(sessionId, count) });
-        } catch (error) {
-          // A child that is gone leaves what the stream brings.
-          isLost ||= !(error instanceof OmnidError && error.code === "session_not_found");
-        }
-      }
-      if (!isLost) return;
-      await this.#retrying.pause(AGAIN_MS);
-    }
+  #childReader(signal: AbortSignal): ChildReader {
+    return new ChildReader({
+      signal,
+      view: () => this.view,
+      take: (action) => this.#take(action),
+      read: (sessionId, from) => this.#reads.childRecords(sessionId, from),
+      pause: () => this.#retrying.pause(AGAIN_MS),
+    });
   }
 
   #syncQueue(): void {

@@ -25,8 +25,10 @@ export class SessionReads {
     return this.#json(`${this.#path}/messages`, { ...query });
   }
 
-  async childRecords(sessionId: string, before: number): Promise<HistoryRecord[]> {
-    return (await this.#json<History>(`${pathOf(sessionId)}/messages`, { before })).messages;
+  /** Those from the ordinal `from` on. */
+  async childRecords(sessionId: string, from: number): Promise<HistoryRecord[]> {
+    const query: HistoryQuery = from > 0 ? { after: from - 1 } : {};
+    return (await this.#json<History>(`${pathOf(sessionId)}/messages`, { ...query })).messages;
   }
 
   async approvals(): Promise<Approval[]> {

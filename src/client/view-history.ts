@@ -5,7 +5,7 @@ import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { TokenCounts } from "../protocol/payloads.js";
 import { undecided } from "./approvals.js";
-import { childOf } from "./children.js";
+import { childOf, isOwed, leavesBehind } from "./children.js";
 import { liveFragments } from "./fragments.js";
 import type { ChildView, View, ViewMessage } from "./view-types.js";
 import type { History, HistoryRecord } from "./wire.js";
@@ -66,13 +66,43 @@ export function withRecords(view: View, records: readonly HistoryRecord[]): View
   return { ...view, messages, confirmed: gap.to, gap: null };
 }
 
-/** Gives a child the records that it had at the history's position. */
+/** Gives a child its records: those up to its `count`, and what the stream left out among what came since. */
 export function withChildRecords(view: View, id: string, records: readonly HistoryRecord[]): View {
   const child = childOf(view, id);
-  if (child === undefined || child.isRead) return view;
-  const own = records.filter(({ ordinal }) => ordinal < child.count);
-  const before = placed(own, child.before, `${id}.r`);
-  return { ...view, children: { ...view.children, [id]: { ...child, before, isRead: true } } };
+  if (child === undefined || !isOwed(child)) return view;
+  const next = withRead(child, records, `${id}.r`);
+  return next === undefined ? view : { ...view, children: { ...view.children, [id]: next } };
+}
+
+/** @returns undefined when the records do not reach to where the child's are known. */
+function withRead(child: ChildView, records: readonly HistoryRecord[], prefix: string): ChildView | undefined {
+  const { since, count, isRead } = child;
+  // It is gone: what the stream brings is all there is.
+  if (records.length === 0 && child.isBehind) return { ...child, isBehind: false };
+  const first = records.filter(({ ordinal }) => ordinal < count);
+  if (!isRead && first.length < count) return undefined;
+  const before = isRead ? child.before : placed(first, child.before, prefix);
+  const { filled, left } = woven(since, records.slice(first.length), prefix);
+  // Where nothing of it is found these are not its records, and never will be.
+  const isBehind = left.length < since.length && left.some(({ message }) => leavesBehind(message));
+  return { before: [...before, ...filled], since: left, count: count + filled.length, isRead: true, isBehind };
+}
+
+/** Messages of the stream with the records that it leaves out between them, up to the last one that is among them. */
+function woven(since: readonly ViewMessage[], records: readonly HistoryRecord[], prefix: string) {
+  const found: ViewMessage[] = [];
+  let taken = 0;
+  let end = 0;
+  for (const { ordinal, ...message } of records) {
+    const next = since[taken];
+    if (next === undefined) break;
+    const isNext = isSame(next.message, message);
+    found.push(isNext ? next : { key: `${prefix}${ordinal}`, message });
+    if (!isNext) continue;
+    taken += 1;
+    end = found.length;
+  }
+  return { filled: found.slice(0, end), left: since.slice(taken) };
 }
 
 /** The tokens that a message counts for the Session itself. */
@@ -106,7 +136,7 @@ function childrenAt(view: View, counts: Readonly<Record<string, number>>): View[
     const known = childOf(view, id);
     const isSame = known?.isRead === true && known.count === count && known.since.length === 0;
     const before = known === undefined ? [] : [...known.before, ...known.since];
-    return [id, isSame ? known : { before, since: [], count, isRead: false }];
+    return [id, isSame ? known : { before, since: [], count, isRead: false, isBehind: false }];
   });
   return Object.fromEntries(entries);
 }

@@ -3,7 +3,7 @@
 import { isPartial, isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { counted, requested, settled, withoutDecided } from "./approvals.js";
-import { childOf } from "./children.js";
+import { childOf, withSince } from "./children.js";
 import { addFragment, closeFragment, slotOf } from "./fragments.js";
 import { usageOf } from "./view-history.js";
 import type { Fragment, View } from "./view-types.js";
@@ -86,8 +86,7 @@ function withMessage(view: View, message: OmniMessage, key: string): View {
   if (child === undefined) {
     return { ...next, messages: [...view.messages, entry], usage: usageOf(message) ?? view.usage };
   }
-  const known = childOf(view, child) ?? { before: [], since: [], count: 0, isRead: true };
-  return { ...next, children: { ...view.children, [child]: { ...known, since: [...known.since, entry] } } };
+  return { ...next, children: { ...view.children, [child]: withSince(childOf(view, child), entry) } };
 }
 
 /** An abort may cut a child off: nothing of it comes after. */

@@ -57,14 +57,16 @@ export interface Fragment {
   readonly images: readonly string[];
 }
 
-/** A child's messages: those up to the history's position, and those that came since. Shown one after the other. */
+/** A child's messages: its first records, and those that came by the stream since. Shown one after the other. */
 export interface ChildView {
   readonly before: readonly ViewMessage[];
   readonly since: readonly ViewMessage[];
-  /** How many of its records the history's position includes. */
+  /** How many of its records come before `since`. */
   readonly count: number;
   /** Whether `before` is those records; until then it is what was known of them. */
   readonly isRead: boolean;
+  /** Among `since` something is missing that the stream leaves out, such as the child's own prompt: it is being read. */
+  readonly isBehind: boolean;
 }
 
 /** A tool whose output is being held back. */
@@ -131,7 +133,7 @@ export type ViewAction =
   | { readonly type: "earlier"; readonly page: History }
   /** Records asked for with `after: view.gap.from - 1`. */
   | { readonly type: "records"; readonly records: readonly HistoryRecord[] }
-  /** A child's records, asked for with `before: child.count`. */
+  /** A child's records: all of them, or when `isRead` those with `after: child.count - 1`. None where it is gone. */
   | { readonly type: "child_records"; readonly sessionId: string; readonly records: readonly HistoryRecord[] }
   | { readonly type: "session"; readonly session: Session }
   | { readonly type: "queue"; readonly items: readonly QueueItem[] }

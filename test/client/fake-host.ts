@@ -72,6 +72,11 @@ export class FakeHost {
     // What waits is read beside the rest.
     const other = what === "queue" ? undefined : this.instead.shift();
     if (other !== undefined) return other();
+    const child = /^\/api\/sessions\/([^/]+)\/messages$/.exec(pathname)?.[1];
+    if (child !== undefined && child !== "session-1") {
+      const records = this.model.childHistory(child, Number(searchParams.get("after") ?? -1) + 1);
+      return Response.json({ messages: records, cursor: "1-0" });
+    }
     const number = (name: string) => (searchParams.has(name) ? { [name]: Number(searchParams.get(name)) } : {});
     switch (what) {
       case "session":

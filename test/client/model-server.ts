@@ -26,6 +26,8 @@ export class ModelServer {
   readonly records: OmniMessage[];
   readonly #children = new Map<string, OmniMessage[]>();
   readonly #carried = new Set<string>();
+  /** Children with a record that the stream left out, and no Request after it. */
+  readonly #ahead = new Set<string>();
   readonly #fragments = new PartialAggregator();
   #ring: Numbered[] = [];
   #epoch = 1_785_000_000_000;
@@ -50,6 +52,7 @@ export class ModelServer {
         return [this.#taskState()];
       case "child-record":
         this.#childRecords(step.child).push(step.message);
+        this.#ahead.add(step.child);
         return [];
       case "ask":
         this.#asked.push(step.call);
@@ -70,6 +73,7 @@ export class ModelServer {
     else if (child === undefined) this.records.push(message);
     else this.#childRecords(child).push(message);
     if (child !== undefined) this.#carried.add(child);
+    if (child !== undefined && isPayload(message, "request_begin")) this.#ahead.delete(child);
     this.#seq += 1;
     const event: RawEvent = { data: JSON.stringify(message), id: this.#id() };
     this.#ring.push({ seq: this.#seq, event });
@@ -82,9 +86,12 @@ export class ModelServer {
     return before === this.#asked.length ? [event] : [event, this.#taskState()];
   }
 
-  /** True while a segment is over as a fragment and not yet there as a message: no history shows it for that moment. */
+  /**
+   * True while a segment is over as a fragment and not yet there as a message: no history shows it for that moment. And
+   * while a child's record that the stream left out is behind all that it brought: no follower knows of it yet.
+   */
   get isBetween(): boolean {
-    return this.#closing.size > 0;
+    return this.#closing.size > 0 || this.#ahead.size > 0;
   }
 
   /** The process was restarted: another epoch, an empty ring. */
@@ -135,9 +142,9 @@ export class ModelServer {
     };
   }
 
-  childHistory(id: string, before: number): HistoryRecord[] {
-    const own = this.#childRecords(id).slice(0, before);
-    return own.map(({ origin: _, ...message }, ordinal) => ({ ...message, ordinal })) as unknown as HistoryRecord[];
+  childHistory(id: string, from: number): HistoryRecord[] {
+    const own = this.#childRecords(id).map(({ origin: _, ...message }, ordinal) => ({ ...message, ordinal }));
+    return own.slice(from) as unknown as HistoryRecord[];
   }
 
   #childRecords(id: string): OmniMessage[] {

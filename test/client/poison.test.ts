@@ -28,7 +28,7 @@ test.each(names)("a history with a child named %s has its records, and its appro
   const records = [{ ...record, ordinal: 0 }] as unknown as HistoryRecord[];
   const approval = { type: "approval_request", sessionId: name, toolCall: callOf("call-1"), requestedAt: AT } as const;
   let view = reduceView(emptyView("session-1"), { type: "history", page });
-  expect(childOf(view, name)).toEqual({ before: [], since: [], count: 1, isRead: false });
+  expect(childOf(view, name)).toEqual({ before: [], since: [], count: 1, isRead: false, isBehind: false });
   view = reduceView(view, { type: "child_records", sessionId: name, records });
   expect(childOf(view, name)).toMatchObject({ isRead: true, before: { length: 1 } });
   view = reduceView(view, { type: "server_event", id: undefined, event: approval });

@@ -53,7 +53,7 @@ const parallelSteps = fc.tuple(words, words).map(([one, two]): Step[] => {
   return [...say([...called(a), allowed(a), ...called(b), allowed(b)]), ...mixed, ...ofA.slice(ofB.length)];
 });
 
-const childSteps = fc.tuple(words, fc.boolean()).map(([answer, isAsked]): Step[] => {
+const childSteps = fc.tuple(words, fc.boolean(), fc.option(words)).map(([answer, isAsked, steering]): Step[] => {
   const child = `session-child-${nextId()}`;
   const id = nextId();
   const pointer: OmniMessage = { timestamp: AT, type: "event_msg", payload: { type: "subagent", session_id: child } };
@@ -65,6 +65,12 @@ const childSteps = fc.tuple(words, fc.boolean()).map(([answer, isAsked]): Step[]
     ...theirs([begin(), ...called(id)]),
     ...(isAsked ? [{ kind: "ask", call: from(child, [callOf(id)])[0] as OmniMessage } as const] : []),
     ...theirs([allowed(id), ...answered(id, answer), ...said(answer)]),
+    ...(steering === null
+      ? []
+      : [
+          { kind: "child-record", child, message: userText(AT, steering.join("")) } as const,
+          ...theirs([begin(), ...said(["well"])]),
+        ]),
   ];
 });
 
@@ -139,9 +145,10 @@ class Reader {
   }
 
   children(): void {
-    for (const [sessionId, { isRead, count }] of Object.entries(this.view.children)) {
-      if (isRead) continue;
-      this.take({ type: "child_records", sessionId, records: this.#server.childHistory(sessionId, count) });
+    for (const [sessionId, { isRead, isBehind, count }] of Object.entries(this.view.children)) {
+      if (isRead && !isBehind) continue;
+      const records = this.#server.childHistory(sessionId, isRead ? count : 0);
+      this.take({ type: "child_records", sessionId, records });
     }
   }
 
@@ -208,7 +215,7 @@ class Reader {
 
 const sameEpoch = (a: string | undefined, b: string | null) => a?.split("-")[0] === b?.split("-")[0];
 
-/** What a renderer gets, without names of places. A child's Trace-only records are there once it has been read again. */
+/** What a renderer gets, without names of places. A child's records have no chain, what the stream brings of it has. */
 const shown = ({ messages, fragments, approvals, children, usage, progress }: View) => ({
   messages: messages.map(({ message }) => message),
   fragments: fragments.map(({ key: _, ...fragment }) => fragment),
@@ -217,9 +224,7 @@ const shown = ({ messages, fragments, approvals, children, usage, progress }: Vi
   progress,
   children: Object.entries(children).map(([id, { before, since }]) => [
     id,
-    [...before, ...since]
-      .map(({ message: { origin: _, ...message } }) => message)
-      .filter(({ payload }) => !("role" in payload && payload.type === "text" && payload.role === "user")),
+    [...before, ...since].map(({ message: { origin: _, ...message } }) => message),
   ]),
 });
 const recordsOf = ({ messages }: View) => messages.map(({ message }) => message);
@@ -255,7 +260,10 @@ function expectSharing(before: View, after: View): void {
   }
 }
 
-test("any cut of a run into history and stream, with reconnects, resyncs, restarts, losses and repeats, ends with the view of the whole history", () => {
+// It only computes, for some seconds, and for as long as it takes on a busy machine.
+test("any cut of a run into history and stream, with reconnects, resyncs, restarts, losses and repeats, ends with the view of the whole history", {
+  timeout: 300_000,
+}, () => {
   fc.assert(
     fc.property(
       fc.array(task, { minLength: 1, maxLength: 3 }),
