@@ -14,6 +14,8 @@ const err = (line: string) => void process.stderr.write(`${line}\n`);
 const EXIT_IO = 74;
 /** The command line is wrong (sysexits EX_USAGE). */
 const EXIT_USAGE = 64;
+/** As a shell has it for a command that Ctrl-C ended. */
+const EXIT_INTERRUPTED = 130;
 let isUnwritable = false;
 /**
  * Whoever reads us has seen enough, or the disk is full: a command that has something to close does so, as for a signal.
@@ -27,7 +29,8 @@ const endWithOutput = (error: NodeJS.ErrnoException) => {
       process.exitCode = EXIT_IO;
     });
   }
-  if (!process.emit("SIGTERM", "SIGTERM")) process.exit();
+  // What it found so far is no result: its code would say that this was all.
+  if (!process.emit("SIGTERM", "SIGTERM")) process.exit(EXIT_INTERRUPTED);
 };
 process.stdout.on("error", endWithOutput);
 /** There is nobody left to tell. */
@@ -43,6 +46,8 @@ const program = new Command("omnid")
 
 const exitCodes = (codes: string) => `\nExit codes: ${codes}; ${EXIT_USAGE} the command line is wrong.`;
 const outputCodes = (codes: string) => exitCodes(`${codes}; ${EXIT_IO} the output cannot be written`);
+const interruptedCodes = (codes: string) =>
+  outputCodes(`${codes}; ${EXIT_INTERRUPTED} interrupted, also by a reader that has seen enough`);
 const whole = (text: string): number => {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It is no whole number.");
   return Number(text);
@@ -62,7 +67,7 @@ program
   .addHelpText(
     "after",
     exitCodes(
-      "0 ended by a signal, in order; 1 cannot start; 75 another server has the data directory; 78 the configuration is wrong",
+      "0 ended by a signal, in order; 1 cannot start, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
     ),
   )
   .action(async ([unknown]: string[], _options: object, command: Command) => {
@@ -95,8 +100,8 @@ withServer(program.command("chat"))
 The model's answer goes to standard output, all about it to standard error. Where no server runs one is started for as
 long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a
 terminal, and without --yes, it is denied. Ctrl-C aborts the Task, a second one leaves.
-${outputCodes(
-  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong; 130 interrupted, also by a reader that has seen enough",
+${interruptedCodes(
+  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong",
 )}`,
   )
   .action(async (prompt: string | undefined, options: ChatOptions) => {
@@ -109,7 +114,7 @@ withServer(program.command("sessions"))
   .option("-n, --limit <count>", "how many", whole, 20)
   .option("-a, --all", "archived ones too")
   .option("--json", "one a line, as GET /api/sessions has them")
-  .addHelpText("after", outputCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
+  .addHelpText("after", interruptedCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
   .action(async (options: Omit<SessionsOptions, "out" | "err">) => {
     const { sessions } = await import("./cli/sessions.js");
     process.exitCode = await sessions({ ...options, out, err });
@@ -122,7 +127,9 @@ withServer(program.command("tail"))
   .option("--json", "print the messages as JSON, one a line")
   .addHelpText(
     "after",
-    outputCodes("0 interrupted, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong"),
+    outputCodes(
+      "0 interrupted, also by a reader that has seen enough, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong",
+    ),
   )
   .action(async (session: string, options: TailOptions) => {
     const { tail } = await import("./cli/tail.js");
@@ -135,7 +142,7 @@ program
   .argument("<trace>", "a trace file (JSON Lines), or the URL of a Session: http://host:port/api/sessions/<id>")
   .option("--token <token>", "bearer token for a URL (OMNID_TOKEN)")
   .option("-a, --all", "every violation; without it the first ten of a kind, and how many more there are")
-  .addHelpText("after", outputCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
+  .addHelpText("after", interruptedCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
   .action(async (target: string, { all = false, ...options }: { token?: string; all?: boolean }) => {
     const { verify } = await import("./cli/verify.js");
     const token = options.token ?? process.env.OMNID_TOKEN;
@@ -146,7 +153,7 @@ program
   .command("models")
   .description("list the models of the configuration: which can be used, and why the others cannot")
   .option("--json", "as GET /api/models answers")
-  .addHelpText("after", outputCodes("0 listed; 78 the configuration is wrong"))
+  .addHelpText("after", interruptedCodes("0 listed; 78 the configuration is wrong"))
   .action(async ({ json = false }: { json?: boolean }) => {
     const { withConfiguration } = await import("./cli/configuration.js");
     const { models } = await import("./cli/models.js");
@@ -163,7 +170,7 @@ program
     "after",
     `
 Each request asks for 16 tokens at most, at the provider's price.
-${outputCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
+${interruptedCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
   )
   .action(async (only: string[]) => {
     const { withConfiguration } = await import("./cli/configuration.js");
@@ -175,7 +182,7 @@ program
   .command("completion")
   .description('print completions for a shell: eval "$(omnid completion bash)"')
   .addArgument(new Argument("<shell>").choices(["bash", "zsh"]))
-  .addHelpText("after", outputCodes("0 printed"))
+  .addHelpText("after", interruptedCodes("0 printed"))
   .action(async (shell: Shell) => {
     const { completion } = await import("./cli/completion.js");
     process.stdout.write(completion(shell, program.commands.map(shapeOf)));

@@ -3,7 +3,7 @@
 import { OmnidError, type View } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
-import { connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
 import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { Terminal } from "./terminal.js";
@@ -31,7 +31,7 @@ export async function tail(name: string, options: TailOptions, io: NodeJS.Proces
   let interrupts = 0;
   const interrupt = () => {
     interrupts += 1;
-    if (interrupts > 2) io.exit(EXIT_INTERRUPTED);
+    if (interrupts > 2) io.exit(0);
     leave();
   };
   io.on("SIGINT", interrupt).on("SIGTERM", leave);
