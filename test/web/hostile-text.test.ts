@@ -86,6 +86,20 @@ describe.skipIf(!hasBrowser)("a page with what it cannot show", { timeout: 120_0
     expect(await shownItems(page)).toEqual(OTHER);
   });
 
+  test("a very long text is shown as it is written, and formatted where that is asked for", async () => {
+    const text = Array.from({ length: 4_000 }, (_, n) => `## Title ${n}\n\n${"some *words* ".repeat(5)}\n\n`).join("");
+    const id = await imported(said("first", text));
+    const page = await (await openWindow())(`${server.url}/#${id}`);
+    await ready(page);
+    await page.locator(".prose pre.plain").first().waitFor();
+    expect(await page.locator(".prose em").count()).toBe(0);
+    await page.getByRole("button", { name: "Format anyway" }).click();
+    await page.locator(".prose h4").first().waitFor();
+    expect(await page.locator(".prose h4").count()).toBeLessThan(3_000);
+    await page.getByRole("button", { name: "As it is written" }).click();
+    await page.locator(".prose h4").first().waitFor({ state: "detached" });
+  });
+
   test("an output has the colours that the command gave it, and nothing else of what steers a terminal", async () => {
     const page = await (await openWindow())(server.url);
     await send(page, String.raw`/run printf '\033]0;title\007\033[31mred\033[0m <b>not bold</b>\n10%%\r99%%\n'`);

@@ -101,7 +101,7 @@ function TextCard({ item }: Of<"text">) {
   const isCut = stop !== "" && stop !== "completed";
   return (
     <article class={open ? "assistant open" : "assistant"} aria-label="Answer">
-      <Prose text={text} isOpen={open} />
+      <Prose id={item.key} text={text} isOpen={open} />
       {isCut && <p class="note">Not complete: {stop}.</p>}
       {!open && (
         <MessageTools text={text}>

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import { highlighted } from "../highlight.js";
 import { type Block, NOTHING, rendered } from "../markdown.js";
 import { copied } from "./copy-button.js";
+import { LongProse } from "./long-prose.js";
 
 interface Shown {
   block: Block;
@@ -12,8 +13,15 @@ interface Shown {
   element: VNode;
 }
 
-/** `isOpen`: more of it comes. */
-export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean }) {
+interface ProseProps {
+  text: string;
+  /** More of it comes. */
+  isOpen?: boolean;
+  /** Names it; a text without a name is not offered to be formatted where it is very long. */
+  id?: string;
+}
+
+export function Prose({ text, isOpen = false, id }: ProseProps) {
   const before = useRef(NOTHING);
   before.current = useMemo(() => rendered(text, before.current), [text]);
   const { blocks } = before.current;
@@ -25,12 +33,21 @@ export function Prose({ text, isOpen = false }: { text: string; isOpen?: boolean
     if (known?.block === block && known.isOver === isOver) return known;
     return { block, isOver, element: <ProseBlock key={index} block={block} isOver={isOver} /> };
   });
+  const elements = shown.current.map(({ element }) => element);
+  const isLong = !isOpen && id !== undefined && blocks[0]?.isPlain === true && text.length > SHORT;
   return (
     <div class="prose" dir="auto">
-      {shown.current.map(({ element }) => element)}
+      {isLong ? (
+        <LongProse id={id} text={text} plain={elements} format={(section) => <Prose text={section} />} />
+      ) : (
+        elements
+      )}
     </div>
   );
 }
+
+/** A shorter text that is plain cannot be read as Markdown, in whatever sections. */
+const SHORT = 20_000;
 
 function ProseBlock({ block, isOver }: { block: Block; isOver: boolean }) {
   const host = useRef<HTMLDivElement>(null);
