@@ -14,14 +14,19 @@ interface Surroundings {
   view: View;
   isBusy: boolean;
   childId: string | undefined;
+  read: ReadChildren;
 }
 
+/** Children whose records were read by themselves: those that the stream has not carried since the server started. */
+export type ReadChildren = ReadonlyMap<string, ChildView>;
+const NONE: ReadChildren = new Map();
+
 /** Everything to show of a Session, oldest first. */
-export function itemsOf(view: View): readonly Item[] {
+export function itemsOf(view: View, read: ReadChildren = NONE): readonly Item[] {
   const isBusy = view.task !== null && view.task.state !== "idle";
   const folded = keptFold(view.messages, view.first, view.confirmed);
   const open = view.fragments.filter(({ origin }) => origin.length === 0);
-  return withOpen(folded, open, { view, isBusy, childId: undefined });
+  return withOpen(folded, open, { view, isBusy, childId: undefined, read });
 }
 
 const folds = new WeakMap<readonly ViewMessage[], { first: number; confirmed: number; folded: Folded }>();
@@ -151,7 +156,8 @@ function stateOf(call: Call, asked: boolean, isBusy: boolean): ToolItem["state"]
 }
 
 function subagentItem(key: string, sessionId: string, around: Surroundings): Item {
-  const child = around.view.children[sessionId];
+  const { children } = around.view;
+  const child = Object.hasOwn(children, sessionId) ? children[sessionId] : around.read.get(sessionId);
   const open = around.view.fragments.filter(({ origin }) => origin.at(-1) === sessionId);
   const folded = child === undefined ? foldMessages([], { first: 0, confirmed: 0, isChild: true }) : childFold(child);
   return { kind: "subagent", key, sessionId, items: withOpen(folded, open, { ...around, childId: sessionId }) };

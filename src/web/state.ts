@@ -1,7 +1,7 @@
 // What the page knows, as signals. Parts read them; only the actions write them.
 
 import { computed, signal } from "@preact/signals";
-import type { ApprovalMode, Connection, ModelList, Session, ThinkingLevel, View } from "../client/index.js";
+import type { ApprovalMode, ChildView, Connection, ModelList, Session, ThinkingLevel, View } from "../client/index.js";
 
 /** A file that goes with the next prompt. */
 export interface Attachment {
@@ -37,6 +37,8 @@ export const models = signal<ModelList | null>(null);
 
 export const selectedId = signal<string | null>(null);
 export const view = signal<View | null>(null);
+/** Children of the Session that is looked at, by id, as their own histories have them. */
+export const readChildren = signal<ReadonlyMap<string, ChildView>>(new Map());
 /** The prompt that is on its way: until the server has it, and then until the stream tells of its Task. */
 export const sending = signal<Sending | null>(null);
 

@@ -5,7 +5,7 @@ import { type Following, isPayload, type View } from "../client/index.js";
 import { background, client, reachable } from "./connect.js";
 import { changeDraft } from "./drafts.js";
 import { learnName } from "./names.js";
-import { announcement, error, now, selectedId, sending, view } from "./state.js";
+import { announcement, error, now, readChildren, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
 
 let following: Following | undefined;
@@ -18,6 +18,7 @@ export function select(id: string | null): void {
   changeDraft(selectedId.value, id);
   selectedId.value = id;
   view.value = null;
+  readChildren.value = new Map();
   error.value = "";
   if (id === null) return;
   const own = client.session(id).follow({ takeStreamSlot });
@@ -83,6 +84,9 @@ function oncePerFrame(work: () => void): () => void {
   };
 }
 
+/** Records; the last of them, where there are more. */
+const MOST_OF_A_CHILD = 1_000;
+
 /** The loading of older records that is under way. */
 let loading: Promise<unknown> | undefined;
 
@@ -93,6 +97,22 @@ export function loadEarlier(): Promise<unknown> {
     loading = undefined;
   });
   return loading;
+}
+
+/** Reads what a child said, where the stream does not bring it: it was at work before the server was started. */
+export async function readChild(id: string): Promise<void> {
+  const own = following;
+  const isKnown = () => following !== own || readChildren.value.has(id) || Object.hasOwn(own?.view.children ?? {}, id);
+  if (isKnown()) return;
+  const page = await client
+    .session(id)
+    .messages({ limit: MOST_OF_A_CHILD })
+    // Its card says that there is nothing.
+    .catch(() => ({ messages: [] }));
+  if (isKnown()) return;
+  const before = page.messages.map(({ ordinal, ...message }) => ({ key: `${id}.r${ordinal}`, message }));
+  const child = { before, since: [], count: before.length, isRead: true, isBehind: false };
+  readChildren.value = new Map([...readChildren.value, [id, child]]);
 }
 
 export const reconnectNow = (): void => following?.retryNow();

@@ -194,3 +194,16 @@ test("a child's messages are in a card of its own, and the same call id in it is
   expect(call).toMatchObject({ childId: undefined, decidedBy: "" });
   expect(card.items).toMatchObject([{ kind: "tool", childId: "child-1", args: '{"cmd":"date"}', decidedBy: "user" }]);
 });
+
+test("a child that the stream has not carried is shown by its own records, until it does", () => {
+  const before = viewFrom([...called("a"), subagent(AT, "child-1")]);
+  const own = [{ key: "r1", message: said("What it said.").at(-1) as OmniMessage }];
+  const read = new Map([["child-1", { before: own, since: [], count: 1, isRead: true, isBehind: false }]]);
+  const cardOf = (view: View) => itemsOf(view, read).at(-1) as Extract<Item, { kind: "subagent" }>;
+  expect(cardOf(before).items).toMatchObject([{ kind: "text", text: "What it said." }]);
+  let after = before;
+  for (const [index, message] of thought("live").entries()) {
+    after = reduceView(after, { type: "message", id: `1-${index + 1}`, message: withOrigin(message, "child-1") });
+  }
+  expect(cardOf(after).items).toMatchObject([{ kind: "thinking", text: "live" }]);
+});

@@ -311,6 +311,23 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
     await ready(page);
   });
 
+  test("what a subagent said is there after the server was killed, too", async () => {
+    const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "0" } });
+    const page = await (await openWindow())(server.url);
+    await page.locator("#mode").selectOption("allow-all");
+    await send(page, "/subagent /run echo from the child");
+    await ready(page);
+    const said = page.locator(".subagent .prose pre", { hasText: "from the child" });
+    await said.waitFor();
+    await server.stop("SIGKILL");
+    await page.locator("#link", { hasText: "Reconnecting in" }).waitFor();
+    await server.restart();
+    await page.locator("#link", { hasText: "Live" }).waitFor();
+    await said.waitFor();
+    await page.reload();
+    await said.waitFor();
+  });
+
   test("without a network the page says that it is offline, and is back with it", async () => {
     const server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "5" } });
     const page = await (await openWindow())(server.url);

@@ -1,10 +1,12 @@
 // The items of a conversation, each as its card.
 
 import type { ComponentChildren } from "preact";
-import { useMemo, useRef } from "preact/hooks";
+import { useEffect, useMemo, useRef } from "preact/hooks";
 import { fork } from "../actions.js";
 import type { Item } from "../item-types.js";
 import { short } from "../standing.js";
+import { readChildren } from "../state.js";
+import { readChild } from "../watch.js";
 import { CopyButton } from "./copy-button.js";
 import { Folded } from "./folded.js";
 import { Guarded } from "./guarded.js";
@@ -145,11 +147,22 @@ function ThinkingCard({ item }: Of<"thinking">) {
   );
 }
 
+/** Time for the stream to bring the first of it. */
+const SOON_MS = 500;
+
 function SubagentCard({ item }: Of<"subagent">) {
+  const { sessionId, items } = item;
+  const isEmpty = items.length === 0;
+  useEffect(() => {
+    if (!isEmpty) return;
+    const timer = setTimeout(() => void readChild(sessionId), SOON_MS);
+    return () => clearTimeout(timer);
+  }, [isEmpty, sessionId]);
   return (
     <Folded id={item.key} class="subagent" isOpenAtFirst={true} summary="Subagent">
       <div class="items">
-        {item.items.map((each) => (
+        {isEmpty && <p class="faint">{readChildren.value.has(sessionId) ? "Nothing of it is here any more." : "…"}</p>}
+        {items.map((each) => (
           <div class="row" key={each.key}>
             <Card item={each} />
           </div>

@@ -3,7 +3,7 @@
 import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
 import type { Item } from "../item-types.js";
 import { itemsOf } from "../items.js";
-import { selectedId, view } from "../state.js";
+import { readChildren, selectedId, view } from "../state.js";
 import { loadEarlier } from "../watch.js";
 import { Card } from "./cards.js";
 import { VirtualList } from "./virtual-list.js";
@@ -13,7 +13,8 @@ const NONE: readonly Item[] = [];
 
 export function Conversation() {
   const shown = view.value;
-  const items = useMemo(() => (shown === null ? NONE : itemsOf(shown)), [shown]);
+  const read = readChildren.value;
+  const items = useMemo(() => (shown === null ? NONE : itemsOf(shown, read)), [shown, read]);
   const near = useCallback(() => void loadEarlier(), []);
   const isRead = shown !== null && shown.cursor !== null;
   return (
