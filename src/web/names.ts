@@ -21,16 +21,13 @@ export const givenName = ({ sessionId, title }: Session): string => title?.trim(
 const shortId = (id: string): string => id.slice(-ID_CHARACTERS);
 
 /** A prompt as a name: its first line that says something, cut. */
-export const nameFrom = (prompt: string): string =>
-  Array.from(
-    prompt
-      .trimStart()
-      .slice(0, 4 * NAME_CHARACTERS)
-      .split("\n", 1)[0] ?? "",
-  )
-    .slice(0, NAME_CHARACTERS)
-    .join("")
-    .trim();
+export function nameFrom(prompt: string): string {
+  const line = prompt.trimStart().split("\n", 1)[0]?.trimEnd() ?? "";
+  const characters = Array.from(line.slice(0, 4 * NAME_CHARACTERS));
+  return characters.length <= NAME_CHARACTERS
+    ? characters.join("")
+    : `${characters.slice(0, NAME_CHARACTERS - 1).join("")}…`;
+}
 
 /** Takes the name of a Session that has none from its first prompt, where that is in the view. */
 export function learnName({ sessionId, session, first, messages }: View): void {
