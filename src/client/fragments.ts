@@ -2,6 +2,7 @@
 
 import { isPartial, isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
+import { contentOf } from "../protocol/partial-content.js";
 import type { PartialPayload } from "../protocol/payloads.js";
 import type { Fragment } from "./view-types.js";
 
@@ -77,17 +78,4 @@ export function closeFragment(
 
 function imagesOf(message: OmniMessage): readonly string[] | undefined {
   return isPayload(message, "partial_tool_call_output") ? message.payload.images : undefined;
-}
-
-function contentOf(payload: PartialPayload): string {
-  switch (payload.type) {
-    case "partial_text":
-      return payload.text;
-    case "partial_thinking":
-      return payload.thinking;
-    case "partial_tool_call":
-      return payload.arguments;
-    case "partial_tool_call_output":
-      return payload.output;
-  }
 }

@@ -13,6 +13,7 @@ import {
 } from "./builders.js";
 import { isPartial, isPayload } from "./guards.js";
 import type { OmniMessage } from "./message.js";
+import { contentOf } from "./partial-content.js";
 import type { PartialPayload, StopReason } from "./payloads.js";
 
 /** A segment that has started and not stopped. */
@@ -101,19 +102,6 @@ function keyOf(message: OmniMessage<PartialPayload>): string {
   // A Session's own text is most of all traffic: its key is a constant.
   if (message.origin === undefined && own === "") return payload.type;
   return `${message.origin?.join("/") ?? ""}\n${payload.type}\n${String(own)}`;
-}
-
-function contentOf(payload: PartialPayload): string {
-  switch (payload.type) {
-    case "partial_text":
-      return payload.text;
-    case "partial_thinking":
-      return payload.thinking;
-    case "partial_tool_call":
-      return payload.arguments;
-    case "partial_tool_call_output":
-      return payload.output;
-  }
 }
 
 function withChain(message: OmniMessage, origin: string[] | undefined): OmniMessage {

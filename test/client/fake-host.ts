@@ -1,7 +1,6 @@
 // A server of one Session as `fetch` sees it, over the model of a Channel, with every answer in the test's hand.
 
 import type { RawEvent } from "../../src/client/event-stream.js";
-import type { Following } from "../../src/client/index.js";
 import { type Client, type ClientClock, createClient, type View } from "../../src/client/index.js";
 import { manualClock } from "../support/manual-clock.js";
 import { metaOf } from "../support/messages.js";
@@ -113,19 +112,6 @@ export const refusal = (status: number, code: string, headers: Record<string, st
 
 export function frameOf({ event, id, data }: RawEvent): string {
   return `${id === undefined ? "" : `id: ${id}\n`}${event === undefined ? "" : `event: ${event}\n`}data: ${data}\n\n`;
-}
-
-/** Resolves once the view is as wanted. */
-export function until(following: Following, wanted: (view: View) => boolean): Promise<View> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!wanted(following.view)) return;
-      stop();
-      resolve(following.view);
-    };
-    const stop = following.subscribe(look);
-    look();
-  });
 }
 
 export const isLive = ({ connection }: View): boolean => connection.status === "live";

@@ -1,19 +1,8 @@
 import { expect, onTestFinished, test } from "vitest";
-import { createClient, type FollowingSessions, type HostEvent, type SessionsView } from "../../src/client/index.js";
+import { createClient, type HostEvent, type SessionsView } from "../../src/client/index.js";
 import { startRealServer } from "../support/real-server.js";
 import { startFlakyProxy } from "./flaky-proxy.js";
-
-function until(following: FollowingSessions, wanted: (view: SessionsView) => boolean): Promise<SessionsView> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!wanted(following.view)) return;
-      stop();
-      resolve(following.view);
-    };
-    const stop = following.subscribe(look);
-    look();
-  });
-}
+import { until } from "./until.js";
 
 const titles = ({ sessions }: SessionsView) => sessions.map(({ title }) => title);
 

@@ -3,9 +3,10 @@
 
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { createClient, type Following, type FollowStep, type View } from "../../src/client/index.js";
+import { createClient, type FollowStep } from "../../src/client/index.js";
 import { startRealServer } from "../support/real-server.js";
 import { fault, startFlakyProxy } from "./flaky-proxy.js";
+import { until } from "./until.js";
 
 const prompt = fc.constantFrom(
   "Which files are here?",
@@ -21,19 +22,6 @@ const action = fc.oneof(
   { weight: 1, arbitrary: fc.constant({ do: "steer" as const, input: "and another thing" }) },
   { weight: 1, arbitrary: fc.constant({ do: "abort" as const, input: "" }) },
 );
-
-/** Resolves once the view is as wanted. */
-function until(following: Following, wanted: (view: View) => boolean): Promise<View> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!wanted(following.view)) return;
-      stop();
-      resolve(following.view);
-    };
-    const stop = following.subscribe(look);
-    look();
-  });
-}
 
 /** Holds every step to what it promises. */
 class Watcher {

@@ -5,8 +5,9 @@ import { createClient, type Following, type FollowOptions } from "../../src/clie
 import { userText } from "../../src/protocol/builders.js";
 import { AT, begin, Meter, said } from "../support/messages.js";
 import { startRealServer } from "../support/real-server.js";
-import { FakeHost, isLive, isWaiting, refusal, until } from "./fake-host.js";
+import { FakeHost, isLive, isWaiting, refusal } from "./fake-host.js";
 import type { Step } from "./model-server.js";
+import { until } from "./until.js";
 
 function start(host: FakeHost, options: FollowOptions = {}): Following {
   const following = host.client.session("session-1").follow(options);

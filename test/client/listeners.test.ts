@@ -3,7 +3,8 @@
 import { expect, onTestFinished, test, vi } from "vitest";
 import { createClient } from "../../src/client/index.js";
 import { said } from "../support/messages.js";
-import { FakeHost, isLive, until } from "./fake-host.js";
+import { FakeHost, isLive } from "./fake-host.js";
+import { until } from "./until.js";
 
 const bug = new Error("a bug in a listener");
 const broken = () => {

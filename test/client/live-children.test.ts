@@ -5,8 +5,9 @@ import { createClient, type View } from "../../src/client/index.js";
 import { userText } from "../../src/protocol/builders.js";
 import { AT, begin, from, metaOf, said } from "../support/messages.js";
 import { startRealServer } from "../support/real-server.js";
-import { FakeHost, isLive, refusal, until } from "./fake-host.js";
+import { FakeHost, isLive, refusal } from "./fake-host.js";
 import type { Step } from "./model-server.js";
+import { until } from "./until.js";
 
 const CHILD = "session-child";
 const say = (...messages: Parameters<typeof from>[1]): Step[] =>

@@ -108,7 +108,7 @@ test.each([
   60_000,
 );
 
-test("a bundle for the browser holds the client, the guards and the parser of events, and nothing else", async () => {
+test("a bundle for the browser holds the client, the guards, what fragments add and the parser of events, and nothing else", async () => {
   const result = await build({
     root: ROOT,
     configFile: false,
@@ -120,8 +120,11 @@ test("a bundle for the browser holds the client, the guards and the parser of ev
   expect(chunk?.imports).toEqual([]);
   const folders = new Set(chunk?.moduleIds.map((id) => relative(ROOT, id).replace(/[^/]+$/, "")));
   expect([...folders].sort()).toEqual(["node_modules/eventsource-parser/dist/", "src/client/", "src/protocol/"]);
-  expect(chunk?.moduleIds.filter((id) => id.includes("/protocol/")).map((id) => relative(ROOT, id))).toEqual([
-    "src/protocol/guards.ts",
-  ]);
+  expect(
+    chunk?.moduleIds
+      .filter((id) => id.includes("/protocol/"))
+      .map((id) => relative(ROOT, id))
+      .sort(),
+  ).toEqual(["src/protocol/guards.ts", "src/protocol/partial-content.ts"]);
   expect(chunk?.code.length).toBeLessThan(44_000);
 });

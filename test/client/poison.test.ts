@@ -5,7 +5,8 @@ import { emptyView, type HistoryRecord, reduceView, type View } from "../../src/
 import { assistantText } from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { AT, allowed, callOf, from, said } from "../support/messages.js";
-import { FakeHost, frameOf, isLive, isWaiting, until } from "./fake-host.js";
+import { FakeHost, frameOf, isLive, isWaiting } from "./fake-host.js";
+import { until } from "./until.js";
 
 const names = ["__proto__", "constructor", "hasOwnProperty", "toString"];
 

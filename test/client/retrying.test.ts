@@ -4,7 +4,8 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { platformClock } from "../../src/client/client-clock.js";
 import { createClient, type Following } from "../../src/client/index.js";
 import { manualClock } from "../support/manual-clock.js";
-import { FakeHost, isLive, isWaiting, refusal, until } from "./fake-host.js";
+import { FakeHost, isLive, isWaiting, refusal } from "./fake-host.js";
+import { until } from "./until.js";
 
 function start(host: FakeHost): Following {
   const following = host.client.session("session-1").follow();

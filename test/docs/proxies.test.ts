@@ -4,10 +4,10 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
+import { freePort } from "../support/free-port.js";
 import { type Server, startOmnid, temporaryFolder } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 
@@ -59,15 +59,6 @@ test.skipIf(!has(haproxy))("a Task with an approval goes through HAProxy", async
   await running(spawn(haproxy, ["-f", file]), port);
   await runTask(server, port);
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
-}
 
 /** Resolves once the proxy answers; it is ended with the test. */
 async function running(child: ChildProcess, port: number): Promise<void> {

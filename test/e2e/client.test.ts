@@ -1,24 +1,30 @@
 // The typed client against a server that dies and comes back: what a view shows is what the server has.
 
 import { expect, onTestFinished, test } from "vitest";
-import { createClient, type Following, type View } from "../../src/client/index.js";
+import { createClient, type View } from "../../src/client/index.js";
 import { startFlakyProxy } from "../client/flaky-proxy.js";
+import { until } from "../client/until.js";
 import { startOmnid } from "../support/server.js";
-
-function until(following: Following, wanted: (view: View) => boolean): Promise<View> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (!wanted(following.view)) return;
-      stop();
-      resolve(following.view);
-    };
-    const stop = following.subscribe(look);
-    look();
-  });
-}
 
 const messagesOf = ({ messages }: View) => messages.map(({ message }) => message);
 const isWhole = ({ gap, stale, connection }: View) => gap === null && stale === null && connection.status === "live";
+
+/** A Session that is followed through a proxy, which leads to whatever life of the server there is. */
+async function startFollowed(demoDelayMs: string) {
+  let server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: demoDelayMs } });
+  const proxy = await startFlakyProxy(() => server.port);
+  onTestFinished(() => proxy.close());
+  const client = createClient({ baseUrl: proxy.url });
+  const { sessionId } = await client.sessions.create();
+  const session = client.session(sessionId);
+  const following = session.follow({ backoff: { baseMs: 5, maxMs: 50 } });
+  onTestFinished(() => following.close());
+  const stop = (signal: NodeJS.Signals) => server.stop(signal);
+  const restart = async () => {
+    server = await server.restart();
+  };
+  return { client, session, following, stop, restart };
+}
 
 test.each([
   ["is killed", "SIGKILL"],
@@ -26,20 +32,13 @@ test.each([
 ] as const)(
   "a view of a run whose server %s goes on after the restart with the same approval, and ends as the history",
   async (_, signal) => {
-    let server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "1" } });
-    const proxy = await startFlakyProxy(() => server.port);
-    onTestFinished(() => proxy.close());
-    const client = createClient({ baseUrl: proxy.url });
-    const { sessionId } = await client.sessions.create();
-    const session = client.session(sessionId);
-    const following = session.follow({ backoff: { baseMs: 5, maxMs: 50 } });
-    onTestFinished(() => following.close());
+    const { session, client, following, restart, stop } = await startFollowed("1");
     await session.submit("/run echo hello");
     await session.submit({ input: "and then?", whenBusy: "queue" });
     const before = await until(following, (view) => view.approvals.length === 1 && isWhole(view));
-    await server.stop(signal);
+    await stop(signal);
     await until(following, ({ connection }) => connection.status === "waiting");
-    server = await server.restart();
+    await restart();
     const after = await until(following, (view) => view.connection.status === "live" && isWhole(view));
     // The approval never left the view, and no message of it is another.
     expect(after.approvals).toEqual(before.approvals);
@@ -60,19 +59,12 @@ test.each([
 );
 
 test("a view of a run that a killed server broke off in the middle of a word ends as the history that the restart closed", async () => {
-  let server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "5" } });
-  const proxy = await startFlakyProxy(() => server.port);
-  onTestFinished(() => proxy.close());
-  const client = createClient({ baseUrl: proxy.url });
-  const { sessionId } = await client.sessions.create();
-  const session = client.session(sessionId);
-  const following = session.follow({ backoff: { baseMs: 5, maxMs: 50 } });
-  onTestFinished(() => following.close());
+  const { session, following, restart, stop } = await startFollowed("5");
   await session.submit("What can you do?");
   await until(following, ({ fragments }) => fragments.some(({ content }) => content.length > 20));
-  await server.stop("SIGKILL");
+  await stop("SIGKILL");
   await until(following, ({ connection }) => connection.status === "waiting");
-  server = await server.restart();
+  await restart();
   const end = await until(
     following,
     (view) => isWhole(view) && view.task?.state === "idle" && view.fragments.length === 0,

@@ -3,9 +3,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { freePort } from "./free-port.js";
 import { temporaryFolder } from "./server.js";
 
 /** The program, where it is installed: administrators' programs are not on everybody's PATH. */
@@ -99,13 +99,4 @@ async function answers(url: string, child: { exitCode: number | null }): Promise
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
   return false;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

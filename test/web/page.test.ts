@@ -2,11 +2,11 @@
 
 import { once } from "node:events";
 import { createServer as createProxy, request as sendOn } from "node:http";
-import { createServer } from "node:net";
 import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { api } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
+import { freePort } from "../support/free-port.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { gate } from "../support/upstream.js";
 import {
@@ -22,15 +22,6 @@ import {
 
 const LONG = Array.from({ length: 120 }, (_, index) => `thought${index}`).join(" ");
 const idOf = (page: Page) => new URL(page.url()).hash.slice(1);
-
-async function freePort(): Promise<string> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return String(port);
-}
 
 /** What a page shows that comes when all is over. */
 async function shownAfresh(page: Page): Promise<string[]> {
@@ -271,7 +262,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
 
 describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, () => {
   test("A25: while the server is away the page says so and keeps what it has; it comes back by itself", async () => {
-    const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "5" } });
+    const server = await startOmnid({ env: { PORT: String(await freePort()), OMNID_DEMO_DELAY_MS: "5" } });
     const page = await (await openWindow())(server.url);
     await send(page, "/think before");
     await ready(page);
@@ -290,7 +281,7 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
   });
 
   test("a server that dies in mid-answer leaves what was said; back again, the page says what came of it, each thing once", async () => {
-    const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "30" } });
+    const server = await startOmnid({ env: { PORT: String(await freePort()), OMNID_DEMO_DELAY_MS: "30" } });
     const page = await (await openWindow())(server.url);
     await send(page, "/think first");
     await ready(page);
@@ -312,7 +303,7 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
   });
 
   test("what a subagent said is there after the server was killed, too", async () => {
-    const server = await startOmnid({ env: { PORT: await freePort(), OMNID_DEMO_DELAY_MS: "0" } });
+    const server = await startOmnid({ env: { PORT: String(await freePort()), OMNID_DEMO_DELAY_MS: "0" } });
     const page = await (await openWindow())(server.url);
     await page.locator("#mode").selectOption("allow-all");
     await send(page, "/subagent /run echo from the child");

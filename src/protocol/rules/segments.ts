@@ -4,6 +4,7 @@
 
 import { isCompleteModelMessage, isPartial, isPayload } from "../guards.js";
 import type { CompleteMessage, OmniMessage } from "../message.js";
+import { contentOf } from "../partial-content.js";
 import type { PartialPayload, StopReason } from "../payloads.js";
 import { isModelContent } from "./facts.js";
 import { abnormal, type Look, quote, type Rule } from "./rule.js";
@@ -146,19 +147,6 @@ const describe = (segment: Segment): string => `the ${segment.type} segment from
 
 const idOf = (payload: PartialPayload): string =>
   payload.type === "partial_tool_call" || payload.type === "partial_tool_call_output" ? payload.tool_call_id : "";
-
-function contentOf(payload: PartialPayload): string {
-  switch (payload.type) {
-    case "partial_text":
-      return payload.text;
-    case "partial_thinking":
-      return payload.thinking;
-    case "partial_tool_call":
-      return payload.arguments;
-    case "partial_tool_call_output":
-      return payload.output;
-  }
-}
 
 function wholeOf(message: OmniMessage): string {
   if (isPayload(message, "text")) return message.payload.text;
