@@ -90,6 +90,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
     await expect.poll(() => page.evaluate("document.activeElement.id")).toBe("prompt");
     await page.keyboard.press("Control+K");
     await page.keyboard.type("echo no");
+    expect(await page.getByRole("searchbox").inputValue()).toBe("echo no");
     expect(await page.locator("#sessions .row-session").count()).toBe(1);
     await page.keyboard.press("ArrowDown");
     await page.locator("#sessions .row-session > button:first-child:focus").waitFor();

@@ -9,7 +9,7 @@ import { ApprovalBar } from "./approval-bar.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { Dialogs } from "./dialogs.js";
-import { focusPrompt, isTyping } from "./focus.js";
+import { focusPrompt, focusSearch, isTyping } from "./focus.js";
 import { Guarded } from "./guarded.js";
 import { Header, LinkWhy } from "./header.js";
 import { QueueList } from "./queue-list.js";
@@ -104,7 +104,9 @@ function onKey(event: KeyboardEvent): void {
   if (isControl && event.key.toLowerCase() === "k") {
     event.preventDefault();
     isDrawerOpen.value = matchMedia("(max-width: 767px)").matches;
-    requestAnimationFrame(() => document.getElementById("search")?.focus());
+    // At once, so that the next key is typed there; where the list had to be opened, it can be reached a frame later.
+    focusSearch();
+    if (isDrawerOpen.value) requestAnimationFrame(focusSearch);
   } else if (isControl && event.key === ".") {
     if (isBusy.peek()) void stop();
   } else if (event.altKey && event.key.toLowerCase() === "n") {

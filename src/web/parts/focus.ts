@@ -2,6 +2,8 @@
 
 export const focusPrompt = (): void => document.getElementById("prompt")?.focus();
 
+export const focusSearch = (): void => document.getElementById("search")?.focus();
+
 /** The arrows go from one to the next, and from the last to the first. */
 export function moveByArrow(event: KeyboardEvent, all: readonly HTMLElement[]): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
