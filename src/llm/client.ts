@@ -5,11 +5,12 @@ import type { LLMClient, LLMOutcome, LLMRequest } from "../engine/ports.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { SegmentWriter } from "../protocol/segment.js";
 import { createDemoModel } from "./demo.js";
+import type { EventStream } from "./http-sse.js";
 import { type ModelSpec, originMark, type Protocol } from "./model-spec.js";
 import { type Failure, failure, presentable } from "./outcome.js";
 import { refusedForSize } from "./request-size.js";
 import { ToolCallIds } from "./tool-call-ids.js";
-import type { HttpCall, Wire, WireDecoder } from "./wire/wire.js";
+import type { Wire, WireDecoder } from "./wire/wire.js";
 
 export interface LLMClientDeps {
   clock: Clock;
@@ -61,9 +62,10 @@ async function* streamAnswer(
   deps: LLMClientDeps,
   request: LLMRequest,
 ): AsyncGenerator<readonly OmniMessage[], LLMOutcome, void> {
-  const { clock } = deps;
+  const { clock, requestTimeoutMs: silenceMs } = deps;
   const { signal } = request;
   const wire = await load();
+  const http = await import("./http-sse.js");
   const writer = new SegmentWriter(() => clock.iso());
   const decoder = wire.decoder({
     writer,
@@ -71,12 +73,39 @@ async function* streamAnswer(
     from: originMark(model),
     toolNames: request.tools.map(({ name }) => name),
   });
+  const grace = new Grace(clock);
   let lost: Failure | undefined;
+  let events: EventStream | undefined;
   try {
-    lost = refusedForSize(request) ?? (yield* decode(wire.encode(request, model), decoder, writer, request, deps));
+    lost = refusedForSize(request);
+    const patience = AbortSignal.any([signal, grace.over]);
+    if (lost === undefined)
+      events = new http.EventStream(wire.encode(request, model), { clock, silenceMs, signal: patience });
+    let chars = 0;
+    // Here rather than in a generator of its own: each one between adds turns of the queue to every token.
+    while (events !== undefined && lost === undefined) {
+      const found = await events.next();
+      if (signal.aborted) break;
+      if (found === undefined) {
+        lost = events.failure;
+        break;
+      }
+      for (const event of found) {
+        decoder.push(event);
+        chars += event.data.length;
+      }
+      const due = writer.take();
+      if (due.length > 0) yield due;
+      if (decoder.done) break;
+      lost = tooMuch(writer, chars);
+      grace.look(decoder);
+    }
   } catch (cause) {
     // An address that is none, or a fault of ours: an outcome either way, for nothing may be thrown from here.
     lost = unexpected(cause);
+  } finally {
+    grace.cancel();
+    events?.close();
   }
   if (signal.aborted) return { status: "aborted", usage: decoder.usage };
   const outcome = decoder.end(lost);
@@ -93,41 +122,13 @@ function shown(outcome: LLMOutcome, { apiKey }: ModelSpec): LLMOutcome {
   return outcome;
 }
 
-async function* decode(
-  call: HttpCall,
-  decoder: WireDecoder,
-  writer: SegmentWriter,
-  request: LLMRequest,
-  deps: LLMClientDeps,
-): AsyncGenerator<readonly OmniMessage[], Failure | undefined, void> {
-  const { clock, requestTimeoutMs: silenceMs } = deps;
-  const grace = new Grace(clock);
-  const signal = AbortSignal.any([request.signal, grace.over]);
-  let data = 0;
-  const { readEvents } = await import("./http-sse.js");
-  const answer = readEvents(call, { clock, signal, silenceMs });
-  try {
-    for (;;) {
-      const read = await answer.next();
-      if (request.signal.aborted) return undefined;
-      if (read.done === true) return read.value;
-      for (const event of read.value) {
-        decoder.push(event);
-        data += event.data.length;
-      }
-      const due = writer.take();
-      if (due.length > 0) yield due;
-      if (decoder.done) return undefined;
-      if (writer.count > MAX_ANSWER_SEGMENTS)
-        return failure("malformed", `the answer has more than ${MAX_ANSWER_SEGMENTS} segments`);
-      if (writer.chars > MAX_ANSWER_CHARS) return tooLong(MAX_ANSWER_CHARS, "");
-      if (data > MAX_ANSWER_DATA) return tooLong(MAX_ANSWER_DATA, " of events");
-      grace.look(decoder);
-    }
-  } finally {
-    grace.cancel();
-    await answer.return(undefined);
-  }
+/** @param data characters of the events so far */
+function tooMuch({ count, chars }: SegmentWriter, data: number): Failure | undefined {
+  if (count > MAX_ANSWER_SEGMENTS)
+    return failure("malformed", `the answer has more than ${MAX_ANSWER_SEGMENTS} segments`);
+  if (chars > MAX_ANSWER_CHARS) return tooLong(MAX_ANSWER_CHARS, "");
+  if (data > MAX_ANSWER_DATA) return tooLong(MAX_ANSWER_DATA, " of events");
+  return undefined;
 }
 
 const tooLong = (limit: number, what: string): Failure =>

@@ -6,15 +6,14 @@
 
 import { StringDecoder } from "node:string_decoder";
 import { createParser, type EventSourceParser } from "eventsource-parser";
-import type { Agent, Dispatcher } from "undici";
+import type { Agent } from "undici";
 import type { Clock } from "../clock.js";
+import { HttpAnswer } from "./http-answer.js";
 import { type Failure, failure, httpFailure, networkFailure } from "./outcome.js";
-import { Body } from "./response-body.js";
 import { Silence } from "./silence.js";
 import type { HttpCall, WireEvent } from "./wire/wire.js";
 
-type Http = { request: typeof import("undici").request; dispatcher: Agent };
-let http: Promise<Http> | undefined;
+let agent: Promise<Agent> | undefined;
 
 const MAX_ERROR_BYTES = 65_536;
 /** The longest event, and the longest body that is no event stream, in characters. */
@@ -27,86 +26,127 @@ export interface EventStreamOptions {
   silenceMs: number;
 }
 
-/**
- * Sends the call and yields the events of its answer, one array for each read of the network, never empty.
- * @returns nothing when the provider ended the body (or the signal aborted), otherwise why the events stopped.
- */
-export async function* readEvents(
-  call: HttpCall,
-  options: EventStreamOptions,
-): AsyncGenerator<readonly WireEvent[], Failure | undefined, void> {
-  const { clock, signal } = options;
-  const socket = new AbortController();
-  const onAbort = () => socket.abort();
-  signal.addEventListener("abort", onAbort, { once: true });
-  const silence = new Silence(clock, options.silenceMs, onAbort);
-  let body: Body | undefined;
-  try {
-    if (signal.aborted) return undefined;
-    const answer = await silence.during(send(call, socket.signal));
-    body = new Body(answer.body);
-    if (answer.statusCode < 200 || answer.statusCode >= 300) {
-      const text = await readText(body, silence);
-      return httpFailure({ status: answer.statusCode, headers: answer.headers, body: text }, clock.now());
-    }
-    return yield* events(body, silence);
-  } catch (cause) {
-    if (signal.aborted) return undefined;
-    return silence.isOver ? silence.failure() : networkFailure(cause);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
-    body?.release(clock, signal.aborted);
-  }
-}
+/** One call and the events of its answer. It is sent with the first `next`; whoever made it calls `close`. */
+export class EventStream {
+  readonly #call: HttpCall;
+  readonly #options: EventStreamOptions;
+  readonly #answer = new HttpAnswer();
+  readonly #silence: Silence;
+  readonly #reader = new EventReader();
+  readonly #cancel = () => this.#answer.cancel();
+  #isSent = false;
+  #isOver = false;
+  #any = false;
+  #failure: Failure | undefined;
 
-async function send(call: HttpCall, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
-  http ??= loadHttp();
-  const { request, dispatcher } = await http;
-  return request(call.url, { method: "POST", headers: call.headers, body: call.body, signal, dispatcher });
+  constructor(call: HttpCall, options: EventStreamOptions) {
+    this.#call = call;
+    this.#options = options;
+    this.#silence = new Silence(options.clock, options.silenceMs, this.#cancel);
+    options.signal.addEventListener("abort", this.#cancel, { once: true });
+  }
+
+  /** Why there are no more events; undefined when the provider ended the body, or the signal aborted. */
+  get failure(): Failure | undefined {
+    return this.#failure;
+  }
+
+  /** The events of one read of the network, never empty; undefined when there are no more. Never rejects. */
+  async next(): Promise<readonly WireEvent[] | undefined> {
+    try {
+      if (!this.#isSent) await this.#send();
+      while (!this.#isOver) {
+        await this.#wait();
+        this.#silence.end();
+        const found = this.#read(this.#answer.take());
+        if (found.length === 0) continue;
+        this.#any = true;
+        this.#silence.sawEvent();
+        return found;
+      }
+    } catch (cause) {
+      this.#end(this.#silence.isOver ? this.#silence.failure() : networkFailure(cause));
+    }
+    return undefined;
+  }
+
+  /** Gives the connection back, or up. */
+  close(): void {
+    const { clock, signal } = this.#options;
+    this.#isOver = true;
+    this.#silence.stop();
+    signal.removeEventListener("abort", this.#cancel);
+    this.#answer.release(clock, signal.aborted);
+  }
+
+  async #send(): Promise<void> {
+    this.#isSent = true;
+    if (this.#options.signal.aborted) return this.#end();
+    const { url, headers, body } = this.#call;
+    const { origin, pathname, search } = new URL(url);
+    agent ??= createAgent();
+    const dispatcher = await agent;
+    dispatcher.dispatch({ origin, path: pathname + search, method: "POST", headers, body }, this.#answer);
+    let head = this.#answer.takeHead();
+    while (head === undefined) {
+      await this.#wait();
+      this.#silence.end();
+      head = this.#answer.takeHead();
+    }
+    if (head.statusCode >= 200 && head.statusCode < 300) return;
+    const refusal = { status: head.statusCode, headers: head.headers, body: await this.#text() };
+    this.#end(httpFailure(refusal, this.#options.clock.now()));
+  }
+
+  /** Nothing to wait for where something is here. The silence ends with `end`: no promise for that. */
+  #wait(): Promise<void> | undefined {
+    const moved = this.#answer.moved();
+    if (moved !== undefined) this.#silence.begin();
+    return moved;
+  }
+
+  #read(chunk: Buffer | undefined): WireEvent[] {
+    const reader = this.#reader;
+    const found = chunk === undefined ? reader.end() : reader.push(chunk);
+    if (reader.overflow) this.#end(failure("malformed", `an event is longer than ${MAX_EVENT_CHARS} characters`));
+    else if (chunk === undefined) {
+      const isStrange = !this.#any && found.length === 0 && reader.strange !== "";
+      this.#end(isStrange ? failure("malformed", `the answer is not an event stream: ${reader.strange}`) : undefined);
+    }
+    return found;
+  }
+
+  #end(reason?: Failure): void {
+    this.#isOver = true;
+    if (!this.#options.signal.aborted) this.#failure = reason;
+  }
+
+  /** An error body, cut at a cap. When it breaks off, what was read is what there is: the status says enough. */
+  async #text(): Promise<string> {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    try {
+      while (bytes < MAX_ERROR_BYTES) {
+        await this.#wait();
+        this.#silence.end();
+        const chunk = this.#answer.take();
+        if (chunk === undefined) break;
+        chunks.push(chunk);
+        bytes += chunk.length;
+      }
+    } catch {
+      // Silence or a reset within an error body: the refusal itself stands.
+    }
+    return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES).toString("utf8");
+  }
 }
 
 /** At the first call: loading it takes as long as a sixth of the server's start, and a quarter of its memory then. */
-async function loadHttp(): Promise<Http> {
-  const { Agent, request } = await import("undici");
+async function createAgent(): Promise<Agent> {
+  const { Agent } = await import("undici");
   // Silence is timed by our clock, and only while we wait: undici's own timers would also run while our reader is slow.
   // No limit on connections: one stream holds one for minutes.
-  const dispatcher = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 15_000 } });
-  return { request, dispatcher };
-}
-
-async function* events(body: Body, silence: Silence): AsyncGenerator<readonly WireEvent[], Failure | undefined, void> {
-  const reader = new EventReader();
-  let any = false;
-  for (;;) {
-    const chunk = await silence.during(body.next());
-    const found = chunk === undefined ? reader.end() : reader.push(chunk);
-    if (found.length > 0) {
-      any = true;
-      silence.sawEvent();
-      yield found;
-    }
-    if (reader.overflow) return failure("malformed", `an event is longer than ${MAX_EVENT_CHARS} characters`);
-    if (chunk === undefined) break;
-  }
-  if (any || reader.strange === "") return undefined;
-  return failure("malformed", `the answer is not an event stream: ${reader.strange}`);
-}
-
-/** An error body, cut at a cap. When it breaks off, what was read is what there is: the status says enough. */
-async function readText(body: Body, silence: Silence): Promise<string> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    while (bytes < MAX_ERROR_BYTES) {
-      const chunk = await silence.during(body.next());
-      if (chunk === undefined) break;
-      chunks.push(chunk);
-      bytes += chunk.length;
-    }
-  } catch {
-    // Silence or a reset within an error body: the refusal itself stands.
-  }
-  return Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES).toString("utf8");
+  return new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: 15_000 } });
 }
 
 // --- events --------------------------------------------------------------------------------------------------------

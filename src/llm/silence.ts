@@ -6,14 +6,19 @@ import { type Failure, failure } from "./outcome.js";
 /** Signs of life without an event (comments, blank lines, halves) count for this many times the silence limit. */
 const LIFE_WITHOUT_EVENTS = 10;
 
-/** Times the provider's silence. It runs only while somebody waits for the provider. */
+/**
+ * Times the provider's silence. It runs only while somebody waits for the provider, on one timer, which is set again when
+ * it finds that there was life meanwhile: a token must not cost one of its own.
+ */
 export class Silence {
   readonly #clock: Clock;
   readonly #limitMs: number;
   readonly #onOver: () => void;
   /** Waiting time since the last event. */
   #waitedMs = 0;
-  #over = false;
+  #waitingSince: number | undefined;
+  #cancelTimer: (() => void) | undefined;
+  #isOver = false;
 
   constructor(clock: Clock, limitMs: number, onOver: () => void) {
     this.#clock = clock;
@@ -21,27 +26,33 @@ export class Silence {
     this.#onOver = onOver;
   }
 
+  /** True once it was too long. `onOver` was called then. */
   get isOver(): boolean {
-    return this.#over;
+    return this.#isOver;
   }
 
-  async during<T>(wait: Promise<T>): Promise<T> {
-    const from = this.#clock.now();
-    const leftMs = Math.min(this.#limitMs, LIFE_WITHOUT_EVENTS * this.#limitMs - this.#waitedMs);
-    const cancel = this.#clock.after(Math.max(0, leftMs), () => {
-      this.#over = true;
-      this.#onOver();
-    });
-    try {
-      return await wait;
-    } finally {
-      cancel();
-      this.#waitedMs += this.#clock.now() - from;
-    }
+  /** Somebody waits from now on. */
+  begin(): void {
+    this.#waitingSince = this.#clock.now();
+    if (this.#cancelTimer === undefined) this.#arm(this.#mayLast());
+  }
+
+  /** Nobody waits any more: the provider moved. */
+  end(): void {
+    if (this.#waitingSince === undefined) return;
+    this.#waitedMs += this.#clock.now() - this.#waitingSince;
+    this.#waitingSince = undefined;
   }
 
   sawEvent(): void {
     this.#waitedMs = 0;
+  }
+
+  /** Leaves no timer behind. */
+  stop(): void {
+    this.#waitingSince = undefined;
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
   }
 
   failure(): Failure {
@@ -53,4 +64,26 @@ export class Silence {
         : `the provider was silent for ${this.#limitMs} ms`,
     );
   }
+
+  /** How long a wait that begins now may last, in ms. */
+  #mayLast(): number {
+    return Math.max(0, Math.min(this.#limitMs, LIFE_WITHOUT_EVENTS * this.#limitMs - this.#waitedMs));
+  }
+
+  #arm(ms: number): void {
+    this.#cancelTimer = this.#clock.after(ms, this.#look);
+  }
+
+  readonly #look = (): void => {
+    this.#cancelTimer = undefined;
+    // The next wait sets it again.
+    if (this.#waitingSince === undefined) return;
+    const leftMs = this.#waitingSince + this.#mayLast() - this.#clock.now();
+    if (leftMs > 0) {
+      this.#arm(leftMs);
+      return;
+    }
+    this.#isOver = true;
+    this.#onOver();
+  };
 }

@@ -37,9 +37,10 @@ async function open(protocol: Protocol, ...first: object[]) {
     isOver: () => isOver,
     /** Sends more, and returns when it was read. */
     send: async (text: string) => {
-      const before = clock.everSet;
+      const before = clock.looks;
       socket?.write(text);
-      await clock.timersSet(before + 1);
+      // One wait has ended, and the next begun.
+      await clock.looked(before + 2);
     },
   };
 }
@@ -117,11 +118,16 @@ test.each<[Protocol, (text: string) => object]>([
 test("a STOP without numbers, as old Vertex servers put on every chunk, ends nothing", async () => {
   const clock = new ManualClock();
   const upstream = await Upstream.start((response) => {
-    response.writeHead(200, streamHead).write(sse(chunk([{ text: "a" }], { finishReason: "STOP" })));
-    void clock.timersSet(3).then(() => {
-      clock.advance(USAGE_MS);
-      response.end(sse(chunk([{ text: "b" }], { finishReason: "STOP" })));
-    });
+    response.writeHead(200, streamHead).flushHeaders();
+    // The wait for the headers has ended, and so has, later, the one for the first event: another lasts each time.
+    void clock
+      .looked(3)
+      .then(() => response.write(sse(chunk([{ text: "a" }], { finishReason: "STOP" }))))
+      .then(() => clock.looked(5))
+      .then(() => {
+        clock.advance(USAGE_MS);
+        response.end(sse(chunk([{ text: "b" }], { finishReason: "STOP" })));
+      });
   });
   const model = modelSpec({ protocol: "gemini", baseUrl: upstream.baseUrl });
   const deps = { clock, newId: () => "id", requestTimeoutMs: SILENCE_MS, demoDelayMs: 0 };

@@ -9,11 +9,13 @@ interface Timer {
 /** Time that moves when a test says so. */
 export class ManualClock implements Clock {
   #now = 0;
-  #set = 0;
+  #looks = 0;
   #timers = new Set<Timer>();
-  #onTimer: (() => void)[] = [];
+  #onChange: (() => void)[] = [];
 
   now(): number {
+    this.#looks++;
+    this.#changed();
     return this.#now;
   }
 
@@ -41,8 +43,7 @@ export class ManualClock implements Clock {
   after(ms: number, run: () => void): () => void {
     const timer = { at: this.#now + ms, run };
     this.#timers.add(timer);
-    this.#set++;
-    for (const wake of this.#onTimer.splice(0)) wake();
+    this.#changed();
     return () => this.#timers.delete(timer);
   }
 
@@ -50,19 +51,19 @@ export class ManualClock implements Clock {
     return this.#timers.size;
   }
 
-  /** How many timers have been set since the beginning. */
-  get everSet(): number {
-    return this.#set;
+  /** How often somebody asked for the time since the beginning: twice for each wait that has ended, once for one that lasts. */
+  get looks(): number {
+    return this.#looks;
   }
 
   /** Resolves when at least `count` timers are set. */
   async waiting(count = 1): Promise<void> {
-    while (this.#timers.size < count) await new Promise<void>((resolve) => this.#onTimer.push(resolve));
+    while (this.#timers.size < count) await new Promise<void>((resolve) => this.#onChange.push(resolve));
   }
 
-  /** Resolves when `count` timers have been set since the beginning. */
-  async timersSet(count: number): Promise<void> {
-    while (this.#set < count) await new Promise<void>((resolve) => this.#onTimer.push(resolve));
+  /** Resolves when somebody asked for the time `count` times since the beginning. */
+  async looked(count: number): Promise<void> {
+    while (this.#looks < count) await new Promise<void>((resolve) => this.#onChange.push(resolve));
   }
 
   advance(ms: number): void {
@@ -71,5 +72,9 @@ export class ManualClock implements Clock {
       if (timer.at > this.#now || !this.#timers.delete(timer)) continue;
       timer.run();
     }
+  }
+
+  #changed(): void {
+    for (const wake of this.#onChange.splice(0)) wake();
   }
 }
