@@ -61,7 +61,7 @@ const withServer = (command: Command): Command =>
 program
   .command("serve", { isDefault: true })
   // Whatever is no command comes here.
-  .argument("[nothing...]")
+  .allowExcessArguments()
   .usage(" ")
   .description("run the server until a signal ends it; configured by environment variables")
   .addHelpText(
@@ -70,7 +70,8 @@ program
       "0 ended by a signal, in order; 1 cannot start, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
     ),
   )
-  .action(async ([unknown]: string[], _options: object, command: Command) => {
+  .action(async (_options: object, command: Command) => {
+    const [unknown] = command.args;
     if (unknown !== undefined) command.error(`error: unknown command '${unknown}'`);
     // A server goes on without one.
     process.stdout.off("error", endWithOutput);
