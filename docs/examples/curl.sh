@@ -24,10 +24,11 @@ stream() {
 
 # ask <data of an approval_request>
 ask() {
-  local call_id asks answer decision=deny
+  local what call_id asks answer decision=deny
+  what=$(sed 's/.*"name":"\([^"]*\)","arguments":"\(.*\)","tool_call_id".*/\1 \2/; s/\\"/"/g' <<<"$1")
   call_id=$(sed 's/.*"tool_call_id":"\([^"]*\)".*/\1/' <<<"$1")
   asks=$(sed 's/.*"type":"approval_request","sessionId":"\([^"]*\)".*/\1/' <<<"$1")
-  printf '\nAllow %s? [y/N] ' "$call_id" >&2
+  printf '\nAllow %s? [y/N] ' "$what" >&2
   read -r answer <&3 || answer=n
   case $answer in [yY]*) decision=allow ;; esac
   # Refused where somebody else was faster: the stream says what came of it.

@@ -95,7 +95,7 @@ describe.each(SITUATIONS)("$name:", (situation) => {
     await recorded(situation, proxy);
     if (situation.forgets || situation.isKilled) return;
     const said = history.flatMap(({ payload }) => ("role" in payload && payload.role === "assistant" ? [payload] : []));
-    const shown = stderr.replaceAll(/\nAllow \S+\? \[y\/N\] /g, "").replaceAll(/curl: \(\d+\) .*\n/g, "");
+    const shown = stderr.replaceAll(/\nAllow \w+ \{".*"\}\? \[y\/N\] /g, "").replaceAll(/curl: \(\d+\) .*\n/g, "");
     expect(shown).toBe(said.map((payload) => ("text" in payload ? payload.text : "")).join(""));
   });
 

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { parseConfigFile } from "../../src/config-file.js";
-import { startOmnid } from "../support/server.js";
+import { startOmnid, temporaryFolder } from "../support/server.js";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const DOCS = join(ROOT, "docs");
@@ -97,13 +97,7 @@ if (!shell) console.warn("the quickstart is not run: no bash with curl here");
 
 test.skipIf(!shell)("the quickstart, run as it stands, ends with the output of its command", async () => {
   const server = await startOmnid();
-  const commands = [...page("quickstart.md").matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
-    .map(([, text = ""]) => text)
-    .filter((text) => !text.startsWith("npm "))
-    .join("\n")
-    .replace("http://127.0.0.1:8420", server.url);
-  const { PATH, HOME } = process.env;
-  const { stdout } = await promisify(execFile)("bash", ["-c", commands], { env: { PATH, HOME } });
+  const stdout = await runCommands(page("quickstart.md"), /^(?!npm )/, server.url);
   expect(stdout).toContain('"status":"completed"');
   expect(stdout).toMatch(/"approvals":\[\{"sessionId"/);
   expect(stdout).toContain('"decided_by":"user"');
@@ -111,6 +105,28 @@ test.skipIf(!shell)("the quickstart, run as it stands, ends with the output of i
     .poll(async () => await (await fetch(`${server.url}/api/sessions`)).text(), { timeout: 10_000 })
     .toContain('"state":"idle"');
 });
+
+test.skipIf(!shell)("the README's Session with curl, its fork and its import are refused nothing", async () => {
+  const server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "0" } });
+  const stdout = await runCommands(read(join(ROOT, "README.md")), /\$B\b|^B=/m, server.url);
+  expect(stdout).toContain('"decided_by":"user"');
+  expect(stdout).toContain('"status":"completed"');
+  expect(stdout).not.toContain('{"error"');
+  const { sessions } = (await (await fetch(`${server.url}/api/sessions`)).json()) as { sessions: unknown[] };
+  expect(sessions).toHaveLength(3);
+});
+
+/** Runs a page's blocks of commands that are `wanted`, one after the other, in a folder of their own. */
+async function runCommands(text: string, wanted: RegExp, url: string): Promise<string> {
+  const commands = [...text.matchAll(/^```sh\n([\s\S]*?)^```$/gm)]
+    .map(([, block = ""]) => block)
+    .filter((block) => wanted.test(block))
+    .join("\n")
+    .replace("http://127.0.0.1:8420", url);
+  const { PATH, HOME } = process.env;
+  const options = { env: { PATH, HOME }, cwd: temporaryFolder() };
+  return (await promisify(execFile)("bash", ["-c", commands], options)).stdout;
+}
 
 /** As GitHub makes them. */
 function anchorsOf(text: string): string[] {
