@@ -2,7 +2,7 @@
 
 import { createClient, OmnidError } from "../client/index.js";
 import { basePath } from "./base-path.js";
-import { sentence } from "./notices.js";
+import { refusalText, sentence } from "./notices.js";
 import { dialog, error } from "./state.js";
 
 /** Where the page is, without the slash at its end: a proxy may serve it below a path of its own. */
@@ -34,10 +34,7 @@ function askToken(refused: string | undefined): Promise<string> {
 
 /** What went wrong, as a sentence for the page. */
 export function inWords(cause: unknown): string {
-  if (cause instanceof OmnidError) {
-    const details = cause.details.map(({ path, message }) => (path === "" ? message : `${path}: ${message}`));
-    return sentence([cause.message, ...details].join(" – "));
-  }
+  if (cause instanceof OmnidError) return refusalText(cause.message, cause.details);
   return cause instanceof Error ? sentence(cause.message) : String(cause);
 }
 

@@ -26,6 +26,14 @@ export function requestNotices(key: string, payload: RequestEndPayload): Notice[
   return [notice(key, "warn", `${why} Trying again after ${Math.max(1, Math.round(retryMs / 1000))} s.`)];
 }
 
+/** A refusal as a sentence: what is wrong, with the details that it does not name itself. */
+export function refusalText(message: string, details: readonly { path: string; message: string }[]): string {
+  const more = details
+    .filter((each) => !message.includes(each.message))
+    .map((each) => (each.path === "" ? each.message : `${each.path}: ${each.message}`));
+  return sentence([message.replace(/^the body does not fit: /, ""), ...more].join("; "));
+}
+
 /** The text that a compaction put in the place of what went before. */
 export const summaryText = (text: string): string =>
   text.replace(/^\[context_summary\]\s*|\s*\[\/context_summary\]\s*$/g, "");

@@ -76,16 +76,16 @@ export function activityOf(view: View, now: number): Standing {
 function whyAgain({ messages }: View): string {
   const end = messages.findLast(({ message }) => isPayload(message, "request_end"))?.message;
   const error = end !== undefined && isPayload(end, "request_end") ? end.payload.error : undefined;
-  const what = (error && FAILURES[error.kind]) ?? "The request failed";
+  const what = (error && FAILURES[error.kind]) ?? "Request failed";
   return error?.http_status === undefined ? what : `${what} (${error.http_status})`;
 }
 
 const FAILURES: Partial<Record<ErrorKind, string>> = {
-  rate_limit: "The rate limit is reached",
-  overloaded: "The provider is overloaded",
-  network: "The connection to the provider failed",
-  timeout: "The provider took too long",
-  malformed: "The answer could not be read",
+  rate_limit: "Rate limit reached",
+  overloaded: "Provider overloaded",
+  network: "Connection to the provider failed",
+  timeout: "Provider too slow",
+  malformed: "Answer not readable",
 };
 
 export function usageText(usage: SessionUsage | null): string {

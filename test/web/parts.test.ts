@@ -6,7 +6,7 @@ import type { OmniMessage } from "../../src/protocol/message.js";
 import { basePath } from "../../src/web/base-path.js";
 import { lineDiff } from "../../src/web/diff.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
-import { sentence } from "../../src/web/notices.js";
+import { refusalText, sentence } from "../../src/web/notices.js";
 import { activityOf, connectionText, lastRequest } from "../../src/web/standing.js";
 import { isRepeated, readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
@@ -43,10 +43,10 @@ test("the state of the connection is said in words, with the seconds that are le
 });
 
 test.each<[Partial<RequestError>, string]>([
-  [{ kind: "rate_limit", http_status: 429 }, "The rate limit is reached (429). Try 2 in 3 s"],
-  [{ kind: "overloaded", http_status: 503 }, "The provider is overloaded (503). Try 2 in 3 s"],
-  [{ kind: "network" }, "The connection to the provider failed. Try 2 in 3 s"],
-  [{ kind: "unknown", http_status: 500 }, "The request failed (500). Try 2 in 3 s"],
+  [{ kind: "rate_limit", http_status: 429 }, "Rate limit reached (429). Try 2 in 3 s"],
+  [{ kind: "overloaded", http_status: 503 }, "Provider overloaded (503). Try 2 in 3 s"],
+  [{ kind: "network" }, "Connection to the provider failed. Try 2 in 3 s"],
+  [{ kind: "unknown", http_status: 500 }, "Request failed (500). Try 2 in 3 s"],
 ])("while a Request is tried again, what happened to it is said: %j", (error, text) => {
   const retryAt = "2026-07-18T03:10:22.000Z";
   const end = make.requestEnd(AT, { status: "timeout", error: { kind: "unknown", message: "m", ...error } });
@@ -74,6 +74,17 @@ test.each([
   [" ", ""],
 ])("a message is a sentence, and a name at its beginning stays as it is: %j", (text, shown) => {
   expect(sentence(text)).toBe(shown);
+});
+
+test("a refusal says each thing once", () => {
+  const blank = { path: "input", message: "must not be blank" };
+  expect(refusalText("the body does not fit: input: must not be blank", [blank])).toBe("input: must not be blank.");
+  expect(
+    refusalText("two lines hold no record", [
+      { path: "3", message: "no JSON" },
+      { path: "", message: "cut" },
+    ]),
+  ).toBe("Two lines hold no record; 3: no JSON; cut.");
 });
 
 test("how full the context is comes from the last Request that was counted, and from none behind a compaction", () => {

@@ -101,10 +101,11 @@ export function Sidebar() {
             type="button"
             class="plain"
             id="archive"
+            aria-label={isArchive ? "Back to Sessions" : undefined}
             aria-pressed={isArchive}
             onClick={() => setArchive(!isArchive)}
           >
-            {isArchive ? "Back to Sessions" : "Archived"}
+            {isArchive ? "Back" : "Archived"}
           </button>
         )}
         <ImportButton />

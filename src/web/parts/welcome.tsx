@@ -31,7 +31,7 @@ export function Welcome() {
           type="text"
           autocomplete="off"
           spellcheck={false}
-          placeholder="/path/of/a/project, or empty for a fresh folder"
+          placeholder="/path/to/project, or a fresh folder"
           value={workspace}
           onInput={(event) => setWorkspace(event.currentTarget.value)}
         />
