@@ -22,22 +22,35 @@ export interface ReasoningPart {
 export class ReasoningReader {
   #sawPlain = false;
 
-  /** @param delta a `delta` or a whole `message`; its `content` may be an array. */
-  read(delta: JsonRecord): ReasoningPart {
-    const details = detailsOf(delta);
-    for (const field of PLAIN_FIELDS) {
-      const text = asText(delta[field]);
-      if (text === "") continue;
+  /**
+   * Runs for every delta, and most have none: named fields, and nothing made for nothing.
+   * @param delta a `delta` or a whole `message`; its `content` may be an array.
+   */
+  read(delta: JsonRecord): ReasoningPart | undefined {
+    const details = delta.reasoning_details === undefined ? [] : detailsOf(delta);
+    const plain = plainReasoning(delta, details);
+    if (plain !== undefined) {
       this.#sawPlain = true;
-      return { text, field, details };
+      return plain;
     }
     const parts = thinkingParts(delta.content);
     if (parts !== "") return { text: parts, field: CONTENT_FIELD, details };
+    if (details.length === 0) return undefined;
     // Where a plain field carries the text, the details repeat it.
     const text = this.#sawPlain ? "" : details.map((entry) => asText(entry.text) || asText(entry.summary)).join("");
     return { text, field: DETAILS_FIELD, details };
   }
 }
+
+function plainReasoning(delta: JsonRecord, details: JsonRecord[]): ReasoningPart | undefined {
+  const { reasoning_content, reasoning, reasoning_text } = delta;
+  if (isSaid(reasoning_content)) return { text: reasoning_content, field: "reasoning_content", details };
+  if (isSaid(reasoning)) return { text: reasoning, field: "reasoning", details };
+  if (isSaid(reasoning_text)) return { text: reasoning_text, field: "reasoning_text", details };
+  return undefined;
+}
+
+const isSaid = (text: unknown): text is string => typeof text === "string" && text !== "";
 
 function detailsOf(delta: JsonRecord): JsonRecord[] {
   const details: JsonRecord[] = [];

@@ -132,7 +132,8 @@ class ChatDecoder implements WireDecoder {
 
   #delta(delta: JsonRecord): void {
     if (this.#finish !== undefined && saysSomething(delta)) this.#wentOn = true;
-    this.#thinking(this.#reasoning.read(delta));
+    const reasoning = this.#reasoning.read(delta);
+    if (reasoning !== undefined) this.#thinking(reasoning);
     this.#text(visibleText(delta.content));
     const refusal = asText(delta.refusal);
     if (this.#visible) this.#text(refusal);
@@ -243,10 +244,10 @@ function firstChoice(choices: unknown): JsonRecord | undefined {
 const saysSomething = (delta: JsonRecord): boolean =>
   visibleText(delta.content) !== "" || asList(delta.tool_calls).length > 0;
 
-const isSaid = (error: unknown): boolean => error !== undefined && error !== null && error !== false && error !== "";
+const said = (error: unknown): unknown => (error === null || error === false || error === "" ? undefined : error);
 
 function errorIn(chunk: JsonRecord, choice: JsonRecord | undefined): unknown {
-  const error = [chunk.error, choice?.error, asRecord(chunk.x_groq)?.error].find(isSaid);
+  const error = said(chunk.error) ?? said(choice?.error) ?? said(asRecord(chunk.x_groq)?.error);
   if (error !== undefined) return { error };
   if (chunk.object === "error") return chunk;
   // A body that is no chunk at all but explains itself.
