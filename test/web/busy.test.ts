@@ -51,7 +51,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     rest.open();
     await page.locator("article.assistant", { hasText: "to the third" }).waitFor();
     await ready(page);
-    expect(await promptsIn(page)).toEqual(["first", "third"]);
+    await expect.poll(() => promptsIn(page)).toEqual(["first", "third"]);
     await expect.poll(() => waiting.count()).toBe(0);
   });
 
@@ -92,7 +92,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await send(page, "instead");
     await page.locator("article.assistant", { hasText: "another thing" }).waitFor();
     await ready(page);
-    expect(await promptsIn(page)).toEqual(["first", "instead"]);
+    await expect.poll(() => promptsIn(page)).toEqual(["first", "instead"]);
     expect(await page.locator(".notice").textContent()).toBe("You stopped this.");
   });
 
