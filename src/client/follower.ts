@@ -28,6 +28,7 @@ export class Follower {
   readonly #retrying: Retrying;
   readonly #reads: SessionReads;
   #endConnection: (reason: unknown) => void = () => {};
+  #polledChildren: ChildReader | undefined;
   #isFilling = false;
   #isReadingQueue = false;
   #isQueueStale = false;
@@ -216,6 +217,9 @@ export class Follower {
     this.#connectionIs({ status: "polling" });
     const [session, approvals] = await Promise.all([this.#reads.session(), this.#reads.approvals()]);
     this.#take({ type: "standing", session, approvals });
+    // One for all looks: what cannot be read yet is asked for once at a time.
+    this.#polledChildren ??= this.#childReader(this.#over.signal);
+    this.#polledChildren.look();
     await this.#retrying.pause(this.#options.pollMs ?? POLL_MS);
     this.#take({ type: "stale", reason: "polled" });
     return { next: "again" };

@@ -86,3 +86,13 @@ test("a child's records that cannot be read are read again; of one that is gone 
   await host.pass(1_000);
   expect(reads()).toBe(3);
 });
+
+test("where there is no place for a stream a child is read, too", async () => {
+  const host = new FakeHost();
+  host.do(...say(metaOf(CHILD)), prompted("look around"), ...say(begin(), ...said(["here"])));
+  const following = host.client.session("session-1").follow({ takeStreamSlot: async () => undefined });
+  onTestFinished(() => following.close());
+  await until(following, ({ children }) => children[CHILD]?.isRead === true);
+  expect(following.view.connection.status).toBe("polling");
+  expect(textsOf(following.view)).toEqual(["look around", "here"]);
+});
