@@ -62,7 +62,8 @@ export function activityOf(view: View, now: number): Standing {
   }
   if (task.retry !== undefined) {
     const seconds = secondsUntil(task.retry.retryAt, now);
-    return say(`${whyAgain(view)}. Try ${task.retry.attempt + 1} in ${seconds} s${queued}`, "warn");
+    // The seconds first: a phone has no room for all of it.
+    return say(`Try ${task.retry.attempt + 1} in ${seconds} s: ${whyAgain(view)}${queued}`, "warn");
   }
   if (task.state === "compacting") return say(`Compacting the context${queued}`, "busy");
   if (view.approvals.length > 0) return say(`Waiting for your approval${queued}`, "ask");
@@ -76,16 +77,16 @@ export function activityOf(view: View, now: number): Standing {
 function whyAgain({ messages }: View): string {
   const end = messages.findLast(({ message }) => isPayload(message, "request_end"))?.message;
   const error = end !== undefined && isPayload(end, "request_end") ? end.payload.error : undefined;
-  const what = (error && FAILURES[error.kind]) ?? "Request failed";
+  const what = (error && FAILURES[error.kind]) ?? "request failed";
   return error?.http_status === undefined ? what : `${what} (${error.http_status})`;
 }
 
 const FAILURES: Partial<Record<ErrorKind, string>> = {
-  rate_limit: "Rate limit reached",
-  overloaded: "Provider overloaded",
-  network: "Connection to the provider failed",
-  timeout: "Provider too slow",
-  malformed: "Answer not readable",
+  rate_limit: "rate limit reached",
+  overloaded: "provider overloaded",
+  network: "connection to the provider failed",
+  timeout: "provider too slow",
+  malformed: "answer not readable",
 };
 
 export function usageText(usage: SessionUsage | null): string {

@@ -43,10 +43,10 @@ test("the state of the connection is said in words, with the seconds that are le
 });
 
 test.each<[Partial<RequestError>, string]>([
-  [{ kind: "rate_limit", http_status: 429 }, "Rate limit reached (429). Try 2 in 3 s"],
-  [{ kind: "overloaded", http_status: 503 }, "Provider overloaded (503). Try 2 in 3 s"],
-  [{ kind: "network" }, "Connection to the provider failed. Try 2 in 3 s"],
-  [{ kind: "unknown", http_status: 500 }, "Request failed (500). Try 2 in 3 s"],
+  [{ kind: "rate_limit", http_status: 429 }, "Try 2 in 3 s: rate limit reached (429)"],
+  [{ kind: "overloaded", http_status: 503 }, "Try 2 in 3 s: provider overloaded (503)"],
+  [{ kind: "network" }, "Try 2 in 3 s: connection to the provider failed"],
+  [{ kind: "unknown", http_status: 500 }, "Try 2 in 3 s: request failed (500)"],
 ])("while a Request is tried again, what happened to it is said: %j", (error, text) => {
   const retryAt = "2026-07-18T03:10:22.000Z";
   const end = make.requestEnd(AT, { status: "timeout", error: { kind: "unknown", message: "m", ...error } });
