@@ -1,5 +1,7 @@
 // What the conversation shows, item by item. An item is plain data: two of equal fields look the same.
 
+import type { Call } from "./tool-calls.js";
+
 export type ToolState =
   | "writing"
   | "waiting"
@@ -12,25 +14,14 @@ export type ToolState =
   | "aborted"
   | "cut";
 
-export interface ToolItem {
+/** A call as it is shown; its `key` is the item's. */
+export interface ToolItem extends Omit<Call, "id" | "isWritten" | "decision"> {
   kind: "tool";
-  key: string;
   /** The provider's id of the call; unique in its Session. */
   callId: string;
   /** The child whose call it is; undefined for the Session's own. */
   childId: string | undefined;
-  name: string;
-  args: string;
   state: ToolState;
-  decidedBy: string;
-  reason: string;
-  output: string;
-  hasOutput: boolean;
-  /** The output is whole. */
-  isAnswered: boolean;
-  images: readonly string[];
-  exitCode: number | null;
-  stop: string;
   /** While the output is held back: how much there is, and its end. */
   progressBytes: number;
   progressTail: string;

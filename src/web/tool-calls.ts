@@ -14,6 +14,7 @@ export interface Call {
   reason: string;
   output: string;
   hasOutput: boolean;
+  /** The output is whole. */
   isAnswered: boolean;
   images: readonly string[];
   exitCode: number | null;
