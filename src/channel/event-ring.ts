@@ -51,6 +51,8 @@ export class EventRing {
   readonly #notes = new SlidingWindow<Note>(0);
   /** Joined blocks by their first number; the frames in the window are windows on them then. */
   readonly #blocks = new Map<number, FramedBytes>();
+  /** The same of single large messages. No block holds one. */
+  readonly #large = new Map<number, FramedBytes>();
   readonly #maxEvents: number;
   readonly #maxBytes: number;
   readonly #figures: ChannelFigures;
@@ -155,6 +157,9 @@ export class EventRing {
       const to = { seq: place.seq + BLOCK, note: place.note };
       return { bytes: block, from: place, to, count: BLOCK, isLast: false };
     }
+    const large = this.#largeAt(place);
+    if (large)
+      return { bytes: large, from: place, to: { seq: place.seq + 1, note: place.note }, count: 1, isLast: false };
     const frames: Uint8Array[] = [];
     let { seq, note } = place;
     let bytes = 0;
@@ -190,21 +195,43 @@ export class EventRing {
   #joinBlock(first: number): FramedBytes | undefined {
     const frames = Array.from({ length: BLOCK }, (_, index) => this.#messages.at(first + index));
     if (frames.reduce((sum, { length }) => sum + length, 0) > MAX_BLOCK_BYTES) return undefined;
-    const block = framed(frames);
-    const { plain } = block;
+    if (frames.some(({ length }) => length > BATCH_BYTES)) return undefined;
+    const block = this.#hold(first, frames);
+    this.#blocks.set(first, block);
+    return block;
+  }
+
+  /**
+   * A message that fills a batch alone is framed once for all readers too: those that do not read would each keep a copy
+   * of it for as long as they stay.
+   */
+  #largeAt({ seq, note }: Place): FramedBytes | undefined {
+    if (seq >= this.#messages.end || (note < this.#notes.end && this.#notes.at(note).after < seq)) return undefined;
+    const frame = this.#messages.at(seq);
+    if (frame.length <= BATCH_BYTES) return undefined;
+    const known = this.#large.get(seq);
+    if (known) return known;
+    const large = this.#hold(seq, [frame]);
+    this.#large.set(seq, large);
+    return large;
+  }
+
+  /** Joins consecutive messages into bytes that are sent as they are, and held once: the window has windows on them. */
+  #hold(first: number, frames: readonly Uint8Array[]): FramedBytes {
+    const joined = framed(frames);
+    const { plain } = joined;
     let at = 0;
-    // The bytes are held once.
     for (const [index, frame] of frames.entries()) {
       this.#messages.replace(first + index, plain.subarray(at, at + frame.length));
       releaseFrame(frame);
       at += frame.length;
     }
-    this.#blocks.set(first, block);
-    return block;
+    return joined;
   }
 
   #evictMessage(): void {
     this.#blocks.delete(this.#messages.first);
+    this.#large.delete(this.#messages.first);
     this.#free(this.#messages.shift());
   }
 

@@ -140,7 +140,9 @@ export class Subscriber implements Subscription {
   #writeBatch(batch: Batch): void {
     this.#place = batch.to;
     this.#feed.figures.delivered += batch.count;
-    this.#write(this.#isFirst ? framed([this.#retry(), batch.bytes.plain]) : batch.bytes);
+    // A line of the first event, in bytes of its own: the batch is shared.
+    if (this.#isFirst) this.#write(framed([this.#retry()]));
+    this.#write(batch.bytes);
     if (batch.isLast) this.#end();
   }
 

@@ -266,6 +266,52 @@ test("readers that catch up on the same messages are given the same bytes, not c
   expect(seqs(two.events)).toEqual(range(101, 5_000));
 });
 
+test("readers that resume in front of one large message are given the same bytes, and one that keeps up too", () => {
+  const { channel, turn } = manualChannel();
+  const live = new ReaderSink("chunked");
+  channel.subscribe(live, { snapshot: idle });
+  channel.publish(message(1));
+  const large = JSON.stringify({ type: "model_msg", text: "x".repeat(300_000) });
+  channel.publish(large);
+  channel.publish(message(3));
+  turn();
+  const resumed = Array.from({ length: 5 }, () => new ReaderSink("chunked"));
+  for (const sink of resumed) {
+    sink.isStalled = true;
+    channel.subscribe(sink, { lastEventId: `${EPOCH}-1`, snapshot: idle });
+  }
+  const bytesOf = ({ writes }: ReaderSink) => writes.find(({ length }) => length > 300_000);
+  for (const sink of resumed) expect(bytesOf(sink)).toBe(bytesOf(live));
+  const own = resumed.flatMap(({ writes }) => writes.filter(({ length }) => length <= 300_000));
+  expect(own.reduce((sum, { length }) => sum + length, 0)).toBeLessThan(5 * 1000);
+  for (const sink of resumed) sink.drain();
+  for (const { events } of resumed) {
+    expect(events.slice(0, 2).map(({ id }) => id)).toEqual([`${EPOCH}-2`, `${EPOCH}-3`]);
+    expect(events[0]).toMatchObject({ retry: "1000", data: large });
+  }
+});
+
+test("a large message between announcements comes at its place, live and resumed", () => {
+  const { channel, turn } = manualChannel();
+  const live = new ReaderSink();
+  channel.subscribe(live, { snapshot: idle });
+  const large = JSON.stringify({ type: "model_msg", text: "x".repeat(100_000) });
+  channel.announce('{"type":"a"}');
+  channel.publish(large);
+  channel.announce('{"type":"b"}');
+  channel.publish(message(2));
+  turn();
+  expect(live.events.slice(1).map(({ data }) => (data === large ? "large" : JSON.parse(data).type))).toEqual([
+    "a",
+    "large",
+    "b",
+    JSON.parse(message(2)).type,
+  ]);
+  const resumed = new ReaderSink();
+  channel.subscribe(resumed, { lastEventId: `${EPOCH}-0`, snapshot: idle });
+  expect(resumed.events.slice(0, 2).map(({ data }) => data)).toEqual([large, message(2)]);
+});
+
 test("a stalled reader that the ring passes gets one resync_required, a fresh snapshot and the head's id (C3)", () => {
   const { channel, turn, stats } = manualChannel({ maxEvents: 10 });
   const stalled = new ReaderSink();

@@ -57,6 +57,7 @@ export class ReaderSink implements Sink {
   /** What the next write leaves in the queue beside its own bytes, once the reader has stalled. */
   backlog = 0;
   state: "open" | "ended" | "destroyed" = "open";
+  #unread = "";
   #resume = () => {};
   #closed = () => {};
 
@@ -70,7 +71,12 @@ export class ReaderSink implements Sink {
     const text = this.framing === "chunked" ? unchunk(bytes) : Buffer.from(bytes).toString();
     assert(text.endsWith("\n"), "a write ends at the end of a line");
     this.text += text;
-    for (const event of parseStream(text).events) this.onEvent(event);
+    // An event may begin in the write before: `retry` goes out alone.
+    this.#unread += text;
+    const whole = this.#unread.lastIndexOf("\n\n") + 2;
+    const read = whole < 2 ? "" : this.#unread.slice(0, whole);
+    this.#unread = this.#unread.slice(read.length);
+    for (const event of parseStream(read).events) this.onEvent(event);
     if (this.isStalled) this.queuedBytes += bytes.length + this.backlog;
     return this.queuedBytes === 0;
   }
