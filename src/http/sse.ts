@@ -9,6 +9,7 @@ import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Sink } from "../channel/subscription.js";
+import { onceOver } from "./once-over.js";
 
 export const SSE_HEADERS = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -65,7 +66,7 @@ function socketSink(response: ServerResponse, socket: Socket): Sink {
       return socket.writableLength;
     },
     onDrain: (resume) => socket.on("drain", resume),
-    onClose: (closed) => onceClosed(response, socket, closed),
+    onClose: (closed) => onceOver(response, closed),
     end: () => {
       isEnded = true;
       // Writes the last chunk where there are chunks, and tells Node that the response is complete.
@@ -84,25 +85,11 @@ function responseSink(response: ServerResponse): Sink {
       return response.writableLength;
     },
     onDrain: (resume) => response.on("drain", resume),
-    onClose: (closed) => onceClosed(response, response.req?.socket, closed),
+    onClose: (closed) => onceOver(response, closed),
     end: () => {
       isEnded = true;
       response.end();
     },
     destroy: () => response.destroy(),
   };
-}
-
-/** A response that never got its turn on the connection does not close by itself: its socket does. */
-function onceClosed(response: ServerResponse, socket: Socket | undefined, closed: () => void): void {
-  let isClosed = false;
-  const once = () => {
-    if (isClosed) return;
-    isClosed = true;
-    socket?.removeListener("close", once);
-    closed();
-  };
-  response.once("close", once);
-  socket?.once("close", once);
-  if (response.closed || socket?.destroyed) process.nextTick(once);
 }

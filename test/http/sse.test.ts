@@ -214,6 +214,19 @@ test("a request pipelined behind another does not write into the other's answer"
   while (channel.subscribers > 0) await turn();
 });
 
+test("forty requests pipelined on a connection share one listener, and each is forgotten when it is gone", async () => {
+  const { channel, port, sockets } = await serve();
+  const listening = () => sockets[0]?.listenerCount("close") as number;
+  const client = open(port);
+  await client.until((text) => text.includes("task_state"));
+  const ofOne = listening();
+  client.socket.write("GET /stream HTTP/1.1\r\nhost: x\r\n\r\n".repeat(39));
+  while (channel.subscribers < 40) await turn();
+  expect(listening()).toBe(ofOne);
+  client.socket.destroy();
+  while (channel.subscribers > 0) await turn();
+});
+
 test("joining after each of 50 messages gives each exactly the rest (A18, A21)", async () => {
   const { channel, port } = await serve();
   const clients: RawClient[] = [];
