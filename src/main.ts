@@ -68,6 +68,7 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
   const { config } = loaded;
   const output = standardError(systemClock());
   const log = createLog(config, output);
+  logWarnings(log);
   // Whoever started us may be gone before we listen: that is no reason to end.
   process.stdout.on("error", (error) => log.debug({ err: error }, "standard output is closed"));
   const opened = await openServer(config, log);
@@ -80,6 +81,12 @@ export async function serve(env: NodeJS.ProcessEnv = process.env): Promise<void>
     await output.flushed(FLUSH_LOG_MS);
   });
   process.stdout.write(`omnid listening on ${server.url}\n`);
+}
+
+/** Node prints its warnings as text, in the middle of the lines of the log. */
+function logWarnings(log: Logger): void {
+  process.removeAllListeners("warning");
+  process.on("warning", (warning) => log.warn({ err: warning }, String(warning)));
 }
 
 /** A server that runs, or why there is none and what the process ends with. */

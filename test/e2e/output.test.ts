@@ -9,11 +9,11 @@ import { temporaryFolder } from "../support/server.js";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-async function started(prepare: (child: ReturnType<typeof spawn>) => void) {
+async function started(prepare: (child: ReturnType<typeof spawn>) => void, env: Record<string, string> = {}) {
   const dataDir = temporaryFolder();
   const port = await freePort();
   const child = spawn(process.execPath, [inject("cli")], {
-    env: { PATH: process.env.PATH, HOME: dataDir, PORT: String(port), OMNID_DATA_DIR: dataDir },
+    env: { PATH: process.env.PATH, HOME: dataDir, PORT: String(port), OMNID_DATA_DIR: dataDir, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -51,4 +51,22 @@ test("standard error is a full pipe that nobody reads", async () => {
   const path = `/api/sessions/none-${"x".repeat(900)}`;
   for (let n = 0; n < 300; n += 1) expect((await fetch(server.url + path)).status).toBe(404);
   await endsInOrder(server);
+});
+
+test("a warning of Node's is a line of the log like any other", async () => {
+  const preload = "process.on('SIGCONT', () => process.emitWarning('of old\\nstyle', 'DeprecationWarning', 'DEP0000'))";
+  let text = "";
+  const server = await started(
+    (child) =>
+      child.stderr?.setEncoding("utf8").on("data", (piece) => {
+        text += piece;
+      }),
+    { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(preload)}` },
+  );
+  server.child.kill("SIGCONT");
+  await vi.waitFor(() => expect(text).toContain("DEP0000"), { timeout: 30_000 });
+  await endsInOrder(server);
+  const lines = text.trimEnd().split("\n");
+  const records = lines.map((line) => JSON.parse(line));
+  expect(records).toContainEqual(expect.objectContaining({ level: 40, msg: "DeprecationWarning: of old\nstyle" }));
 });
