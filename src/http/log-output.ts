@@ -40,8 +40,20 @@ function open(clock: Clock): LogOutput {
 export function streamOutput(stream: Writable, clock: Clock): LogOutput {
   let dropped = 0;
   let isGone = false;
+  /** Writes whose end has not been heard of; `drain` tells of a full queue only. */
+  let pending = 0;
+  let onDone = () => {};
+  const settled = () => {
+    pending -= 1;
+    if (pending === 0) onDone();
+  };
+  const write = (line: string) => {
+    pending += 1;
+    stream.write(line, settled);
+  };
   stream.on("error", () => {
     isGone = true;
+    onDone();
   });
   return {
     write(line) {
@@ -50,16 +62,19 @@ export function streamOutput(stream: Writable, clock: Clock): LogOutput {
         dropped += 1;
         return;
       }
-      if (dropped > 0) stream.write(droppedLine(dropped, clock));
+      if (dropped > 0) write(droppedLine(dropped, clock));
       dropped = 0;
-      stream.write(line);
+      write(line);
     },
     flushed: (ms) =>
-      isGone || stream.writableLength === 0
+      isGone || pending === 0
         ? Promise.resolve()
         : within(ms, clock, (done) => {
-            stream.once("drain", done);
-            stream.once("error", done);
+            const before = onDone;
+            onDone = () => {
+              before();
+              done();
+            };
           }),
   };
 }

@@ -44,11 +44,11 @@ test("lines that nobody reads wait up to a bound, and above it are dropped whole
   expect(records.at(-1)).toMatchObject({ n: 3000 });
 });
 
-test("the end waits for the reader, and not for long", async () => {
+test.each([1, 30, 300])("the end waits for the reader of %i lines, and not for long", async (count) => {
   const clock = manualClock();
   const { stream, readAll } = pipe();
   const output = streamOutput(stream, clock);
-  for (let n = 0; n < 30; n += 1) output.write(line(n));
+  for (let n = 0; n < count; n += 1) output.write(line(n));
   let isOver = false;
   const stuck = output.flushed(200).then(() => {
     isOver = true;
