@@ -7,7 +7,7 @@ import { answers, content } from "../src/http/openapi.js";
 import { answerHead, openStream } from "../src/http/streams.js";
 
 const URL = "/api/events";
-const config = { takesQueryToken: true, isStream: true };
+const config = { takesQueryToken: true };
 
 export function eventRoutes(app: App, { host, streams }: RouteContext): void {
   app.head(URL, { config }, async (_request, reply) => answerHead(reply));

@@ -52,7 +52,6 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
   app.route({
     method: "GET",
     url: TRACE_URL,
-    config: { isStream: true },
     schema: {
       operationId: "downloadTrace",
       tags: ["History"],

@@ -34,11 +34,11 @@ export async function importRoutes(app: App, context: RouteContext): Promise<voi
   });
 }
 
-function importRoute(app: App, { host, config, clock, newId }: RouteContext): void {
+function importRoute(app: App, { host, config, clock, recorder }: RouteContext): void {
   /** @throws HttpError for what is too large, and when the server begins to drain. */
   async function* upload(raw: Parameters<typeof bodyOf>[0]): AsyncGenerator<Uint8Array, void, void> {
     let size = 0;
-    for await (const chunk of bodyOf(raw, { clock, newId, silenceMs: SILENCE_MS })) {
+    for await (const chunk of bodyOf(raw, { clock, recorder, silenceMs: SILENCE_MS })) {
       size += chunk.length;
       if (size > MAX_BYTES) throw tooLarge();
       if (host.draining) throw new HttpError("shutting_down", "the server is shutting down");
@@ -49,7 +49,7 @@ function importRoute(app: App, { host, config, clock, newId }: RouteContext): vo
   app.route({
     method: "POST",
     url: "/api/sessions/import",
-    config: { isStream: true, bodyTimeoutMs: UPLOAD_TIMEOUT_MS },
+    config: { bodyTimeoutMs: UPLOAD_TIMEOUT_MS },
     schema: {
       operationId: "importSession",
       tags: ["Sessions"],

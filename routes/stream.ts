@@ -9,7 +9,7 @@ import { answerHead, isPlace, openStream, resumePoint } from "../src/http/stream
 import { findSession } from "./find-session.js";
 
 const URL = "/api/sessions/:id/stream";
-const config = { takesQueryToken: true, isStream: true };
+const config = { takesQueryToken: true };
 
 export function streamRoutes(app: App, { host, streams }: RouteContext): void {
   // Before GET: the HEAD that Fastify would derive from it opens a stream that nobody reads.

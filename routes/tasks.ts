@@ -23,7 +23,6 @@ export function taskRoutes(app: App, context: RouteContext): void {
   app.route({
     method: "POST",
     url: "/api/sessions/:id/tasks",
-    config: { isStream: true },
     schema: {
       operationId: "submitTask",
       tags: ["Tasks"],

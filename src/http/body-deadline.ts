@@ -4,19 +4,20 @@
 
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../clock.js";
-import { answerBadRequest } from "./bad-request.js";
+import { answerBadRequest, answerInTurn } from "./bad-request.js";
 import type { App } from "./context.js";
+import type { Recorder } from "./recorder.js";
 
 /** A client may take this long to send its request; without a limit a trickle holds a connection for ever. */
 const REQUEST_TIMEOUT_MS = 120_000;
 
 /** Ends every request whose body does not come in time, also one that nobody reads. */
-export function limitBodies(app: App, clock: Clock, newId: () => string): void {
+export function limitBodies(app: App, clock: Clock, recorder: Recorder): void {
   app.addHook("onRequest", async ({ raw, routeOptions }) => {
     const { "content-length": length, "transfer-encoding": encoding } = raw.headers;
     if (encoding === undefined && (length === undefined || length === "0")) return;
     const limitMs = routeOptions.config.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS;
-    const cancel = clock.after(limitMs, () => endLate(raw, newId()));
+    const cancel = clock.after(limitMs, () => endLate(raw, { clock, recorder }));
     raw.once("close", cancel);
   });
 }
@@ -28,9 +29,9 @@ export function limitBodies(app: App, clock: Clock, newId: () => string): void {
  */
 export async function* bodyOf(
   raw: IncomingMessage,
-  { clock, newId, silenceMs }: { clock: Clock; newId: () => string; silenceMs: number },
+  { clock, recorder, silenceMs }: { clock: Clock; recorder: Recorder; silenceMs: number },
 ): AsyncGenerator<Uint8Array, void, void> {
-  const watch = () => clock.after(silenceMs, () => endLate(raw, newId()));
+  const watch = () => clock.after(silenceMs, () => endLate(raw, { clock, recorder }));
   let cancel = watch();
   try {
     for await (const chunk of raw.iterator({ destroyOnReturn: false })) {
@@ -43,12 +44,10 @@ export async function* bodyOf(
   }
 }
 
-function endLate(raw: IncomingMessage, requestId: string): void {
+function endLate(raw: IncomingMessage, means: { clock: Clock; recorder: Recorder }): void {
   if (raw.complete) return;
-  answerBadRequest(
-    Object.assign(new Error("the body is late"), { code: "ERR_HTTP_REQUEST_TIMEOUT" }),
-    raw.socket,
-    requestId,
-  );
+  const error = Object.assign(new Error("the body is late"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+  // A request that was refused at once has its answer: another would be one to nothing.
+  if (answerInTurn(raw.socket) !== undefined) answerBadRequest(error, raw.socket, means);
   raw.socket.destroySoon();
 }

@@ -8,6 +8,7 @@ import type { Config } from "../config.js";
 import type { Owner, SessionHost } from "../session/types.js";
 import type { IdempotencyKeys } from "./idempotency.js";
 import type { Metrics } from "./metrics.js";
+import type { Recorder } from "./recorder.js";
 import type { StreamSlots } from "./streams.js";
 
 export type App = FastifyInstance<
@@ -22,8 +23,8 @@ export interface RouteContext {
   config: Config;
   host: SessionHost;
   clock: Clock;
-  newId: () => string;
   metrics: Metrics;
+  recorder: Recorder;
   streams: StreamSlots;
   keys: IdempotencyKeys;
 }
@@ -38,8 +39,6 @@ declare module "fastify" {
     takesQueryToken?: boolean;
     /** The route may be called without a body. */
     bodyIsOptional?: boolean;
-    /** The answer is a stream: its length says nothing about the server. */
-    isStream?: boolean;
     /** How long the body may take to come, where it is not the usual time. */
     bodyTimeoutMs?: number;
   }

@@ -25,7 +25,7 @@ export interface Metrics {
     buckets: readonly number[],
     labels: readonly L[],
   ): (labels: Labels<L>, value: number) => void;
-  /** One answered request. `seconds` is left out for a stream, whose length says nothing about the server. */
+  /** One request. `seconds` is left out where nothing is to be learnt from it. */
   request(labels: { method: string; route: string; status: string }, seconds: number | undefined): void;
   readonly contentType: string;
   text(): Promise<string>;
@@ -39,13 +39,13 @@ export function createMetrics(): Metrics {
   const labelNames = ["method", "route", "status"] as const;
   const requests = new Counter({
     name: "omnid_http_requests_total",
-    help: "Answered HTTP requests",
+    help: "HTTP requests by what was answered; 499: the connection ended before an answer",
     labelNames,
     registers,
   });
   const durations = new Histogram({
     name: "omnid_http_request_duration_seconds",
-    help: "Time from a request's arrival to the end of its answer; streams are left out",
+    help: "Time from a request's arrival to the end of its answer; streams of events are left out",
     labelNames,
     buckets: [0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60],
     registers,

@@ -17,6 +17,7 @@ import { errorBody, HttpError, refusalOf, statusOf } from "./errors.js";
 import { IdempotencyKeys } from "./idempotency.js";
 import { createLog } from "./logging.js";
 import { createMetrics, type Metrics } from "./metrics.js";
+import { createRecorder, pathOf, type Recorder } from "./recorder.js";
 import { createRouteTable, type RouteTable } from "./route-table.js";
 import { StreamSlots } from "./streams.js";
 import { acceptOnlyJson, validatorCompiler } from "./validation.js";
@@ -40,6 +41,8 @@ const CORS_MAX_AGE_S = 600;
 export async function createServer(parts: ServerParts): Promise<App> {
   const { config, clock, newId } = parts;
   const log: FastifyBaseLogger = parts.log ?? createLog(config);
+  const metrics = parts.metrics ?? createMetrics();
+  const recorder = createRecorder({ clock, newId, log, metrics });
   const app: App = Fastify({
     loggerInstance: log,
     logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "requestId" }),
@@ -53,8 +56,9 @@ export async function createServer(parts: ServerParts): Promise<App> {
     http: { requireHostHeader: false },
     // Fastify loads compilers of its own unless it is given others: ours are set below, before any route.
     schemaController: { compilersFactory: { buildValidator: unused, buildSerializer: unused } },
-    clientErrorHandler: (error, socket) => answerBadRequest(error, socket as Socket, newId()),
+    clientErrorHandler: (error, socket) => answerBadRequest(error, socket as Socket, { clock, recorder }),
     frameworkErrors: (error, request, reply) => {
+      recorder.follow(request, reply);
       reply.header("x-request-id", request.id);
       answerError(error, request, reply);
     },
@@ -67,31 +71,36 @@ export async function createServer(parts: ServerParts): Promise<App> {
 
   const context: RouteContext = {
     ...parts,
-    metrics: parts.metrics ?? createMetrics(),
+    metrics,
+    recorder,
     streams: new StreamSlots(config.maxStreams),
     keys: parts.keys ?? new IdempotencyKeys(clock),
   };
-  context.metrics.gauge("omnid_streams", "Open event streams", () => context.streams.open);
+  metrics.gauge("omnid_streams", "Open event streams", () => context.streams.open);
 
   const table = createRouteTable(app);
   // First of all: a plugin keeps the error handler that stood when it was registered.
   app.setErrorHandler(answerError);
   await addHooks(app, context, table);
-  answerExpectations(app, newId);
+  answerExpectations(app, recorder);
   app.setNotFoundHandler((request) => refuseUnknown(request, table));
   await registerRoutes(app, context);
   return app;
 }
 
 async function addHooks(app: App, context: RouteContext, table: RouteTable): Promise<void> {
-  const { config, host, clock, newId, metrics } = context;
+  const { config, host, clock, recorder } = context;
   const access = createAccess(config);
-  limitBodies(app, clock, newId);
   app.decorateRequest("owner", null);
 
+  // First, and in the turn in which the request came: bad bytes may be right behind it.
+  app.addHook("onRequest", (request, reply, done) => {
+    recorder.follow(request, reply);
+    done();
+  });
+  limitBodies(app, clock, recorder);
+
   app.addHook("onRequest", async (request, reply) => {
-    const startedAt = clock.now();
-    reply.raw.once("close", () => recordRequest(request, reply, clock.now() - startedAt, metrics));
     reply.header("x-request-id", request.id);
     reply.header("x-content-type-options", "nosniff");
     if (!/^\/(healthz|readyz)$/.test(request.routeOptions.url ?? "")) access.checkHost(request.raw);
@@ -160,34 +169,17 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 }
 
 /** Node would answer a bare 417 to an expectation that nobody can meet. */
-function answerExpectations(app: App, newId: () => string): void {
-  app.server.on("checkExpectation", (_request, response) => {
-    response.writeHead(417, { "content-type": "application/json; charset=utf-8", "x-request-id": newId() });
+function answerExpectations(app: App, recorder: Recorder): void {
+  app.server.on("checkExpectation", ({ method }, response) => {
+    const status = statusOf("expectation_failed");
+    const requestId = recorder.answered({ status, method });
+    response.writeHead(status, { "content-type": "application/json; charset=utf-8", "x-request-id": requestId });
     response.end(JSON.stringify(errorBody("expectation_failed", "this server meets no expectation but 100-continue")));
   });
 }
 
-function recordRequest(request: FastifyRequest, reply: FastifyReply, elapsedMs: number, metrics: Metrics): void {
-  const { url, config } = request.routeOptions;
-  const status = reply.raw.statusCode;
-  const route = request.is404 ? "unmatched" : (url ?? "unmatched");
-  metrics.request(
-    { method: request.method, route, status: String(status) },
-    config.isStream ? undefined : elapsedMs / 1000,
-  );
-  const level = status >= 500 ? "error" : "info";
-  const done = reply.raw.writableFinished;
-  request.log[level]({ method: request.method, path: pathOf(request), status, ms: elapsedMs, done }, "request");
-}
-
 function unused(): never {
   throw new Error("every route is compiled by the compilers that are set");
-}
-
-/** The path alone: a query may hold a token. */
-function pathOf(request: FastifyRequest): string {
-  const target = (request.raw.url ?? "").replace(/^https?:\/\/[^/?#]*/i, "");
-  return target.split(/[?#;]/, 1)[0] || "/";
 }
 
 // What a client sends is taken over only when it could not be anything but an id.

@@ -23,7 +23,7 @@ export const SSE_HEADERS = {
  * From here on no error can become an answer: a fault ends this connection only.
  */
 export function openSse(request: FastifyRequest, reply: FastifyReply): Sink {
-  reply.hijack();
+  reply.headers(SSE_HEADERS).hijack();
   const response = reply.raw;
   const socket = directSocket(request, response);
   // Headers and first event leave in one packet: whoever opens the stream writes the first event in this same tick.
@@ -49,7 +49,6 @@ function streamHeaders(request: FastifyRequest, reply: FastifyReply): Record<str
   // No length and no encoding: whatever a hook assumed about a body does not hold for a stream.
   delete headers["content-length"];
   delete headers["content-encoding"];
-  Object.assign(headers, SSE_HEADERS);
   // A stream that ends takes its connection with it, so that a drain does not wait for an idle one. HTTP/2 forbids it.
   if (request.raw.httpVersionMajor === 1) headers.connection = "close";
   return headers;

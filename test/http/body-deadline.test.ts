@@ -36,6 +36,11 @@ test.each([
   const said = await text;
   if (path === "/api/sessions") expect(said).toMatch(/^HTTP\/1.1 408 .*"code":"request_timeout"/s);
   else expect(said).toMatch(/^HTTP\/1.1 404 /);
+  // One answer, counted under its route and logged under its id.
+  expect(said.match(/HTTP\/1.1/g)).toHaveLength(1);
+  const [, status, requestId] = /^HTTP\/1.1 (\d+).*?x-request-id: (\S+)/s.exec(said) ?? [];
+  const requests = server.logged().match(/^.*"msg":"request".*$/gm) ?? [];
+  expect(requests.map((line) => JSON.parse(line))).toMatchObject([{ requestId, path, status: Number(status) }]);
 });
 
 test("an upload may take longer than a prompt, and ends when nothing has come for a minute", async () => {
