@@ -15,9 +15,17 @@ export interface Held {
   usedAt: number;
 }
 
+/** Puts the Session last in the map's order, which is that of use. */
+export function usedLast<Entry>(entries: Map<string, Entry>, id: string): void {
+  const entry = entries.get(id);
+  if (entry === undefined) return;
+  entries.delete(id);
+  entries.set(id, entry);
+}
+
 /**
  * Unloads until `limit` Sessions are in memory.
- * @param entries the one that was used last comes last @param creating Sessions that are not among them yet
+ * @param entries in the order of their use, the last one last @param creating Sessions that are not among them yet
  * @returns how many are in memory now.
  */
 export function makeRoom(entries: Iterable<Held>, limit: number, creating: number, now: number): number {

@@ -13,11 +13,12 @@ import { hostedChildren } from "./hosted-children.js";
 import { importSession } from "./import.js";
 import { type ListQuery, pageOf } from "./list-page.js";
 import { type HostHooks, loadSession } from "./load.js";
+import { mapBounded } from "./map-bounded.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { Figures, SessionProcess } from "./process.js";
 import { rebuildRecord } from "./rebuild-record.js";
 import { removeWorkspace } from "./remove.js";
-import { type Held, makeRoom } from "./room.js";
+import { type Held, makeRoom, usedLast } from "./room.js";
 import type { Session } from "./session.js";
 import type { SessionRecord } from "./session-record.js";
 import { TaskPlaces } from "./task-places.js";
@@ -74,17 +75,14 @@ export class SessionManager implements SessionHost {
     const open = [...this.#entries.values()].filter(
       ({ record }) => record.running !== undefined || record.queue?.length,
     );
-    const work = async (): Promise<void> => {
-      for (let entry = open.pop(); entry !== undefined; entry = open.pop()) {
-        const { sessionId } = entry.record;
-        try {
-          await this.#load(entry, this.#process.traces.open(sessionId));
-        } catch (error) {
-          this.#process.log.error({ err: error, sessionId }, "a Session could not be recovered");
-        }
+    await mapBounded(open, RECOVER_CONCURRENCY, async (entry) => {
+      const { sessionId } = entry.record;
+      try {
+        await this.#load(entry, this.#process.traces.open(sessionId));
+      } catch (error) {
+        this.#process.log.error({ err: error, sessionId }, "a Session could not be recovered");
       }
-    };
-    await Promise.all(Array.from({ length: RECOVER_CONCURRENCY }, work));
+    });
   }
 
   get draining(): boolean {
@@ -170,12 +168,8 @@ export class SessionManager implements SessionHost {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.record.owner !== owner) return undefined;
     entry.usedAt = this.#process.clock.now();
-    if (entry.loading === undefined) {
-      this.#makeRoom((this.#process.maxSessions ?? KEPT_IN_MEMORY) - 1);
-      // Last in the map's order: used last.
-      this.#entries.delete(id);
-      this.#entries.set(id, entry);
-    }
+    usedLast(this.#entries, id);
+    if (entry.loading === undefined) this.#makeRoom((this.#process.maxSessions ?? KEPT_IN_MEMORY) - 1);
     return this.#load(entry, this.#process.traces.open(id));
   }
 
@@ -276,7 +270,10 @@ export class SessionManager implements SessionHost {
       }),
       onUpdated: (record, view) => {
         entry.record = record;
-        if (this.#entries.get(record.sessionId) === entry) this.#events.updated(record.owner, view);
+        if (this.#entries.get(record.sessionId) !== entry) return;
+        // A Task that ends was use, whoever has asked for another Session meanwhile.
+        usedLast(this.#entries, record.sessionId);
+        this.#events.updated(record.owner, view);
       },
     };
   }

@@ -14,6 +14,7 @@ import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
+import { mapBounded } from "./map-bounded.js";
 import { ledgerFields } from "./task-ledger.js";
 import { APPROVAL_MODES, type Usage } from "./types.js";
 
@@ -220,18 +221,4 @@ class LatestWriter {
     this.#running = running;
     return running;
   }
-}
-
-/** Maps in order with at most `limit` at once. */
-async function mapBounded<T, R>(items: readonly T[], limit: number, map: (item: T) => Promise<R>): Promise<R[]> {
-  const results = new Array<R>(items.length);
-  let next = 0;
-  const work = async () => {
-    while (next < items.length) {
-      const i = next++;
-      results[i] = await map(items[i]!);
-    }
-  };
-  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, work));
-  return results;
 }

@@ -303,6 +303,37 @@ test("C10: of many unloaded Sessions that are asked for at once no more are load
   expect(host.hasRoomFor(ids[5] as string, "somebody else")).toBe(true);
 });
 
+test("the Session that was used least recently is unloaded first, though it was loaded last", async () => {
+  const clock = manualClock();
+  const host = await hostOn({ model: scriptedModel([]), clock, process: { maxSessions: 2 } });
+  const used = await made(host.create({}, null));
+  const { id } = await made(host.create({}, null));
+  clock.advance(61_000);
+  expect(await host.find(used.id, null)).toBe(used);
+  clock.advance(61_000);
+  await made(host.create({}, null));
+  expect(await host.find(used.id, null)).toBe(used);
+  clock.advance(61_000);
+  expect((await host.find(id, null))?.id).toBe(id);
+});
+
+test("the end of a Task is use: a Session that only was asked for before it is unloaded first", async () => {
+  const clock = manualClock();
+  const rest = gate();
+  const model = scriptedModel([{ steps: [{ wait: rest.promise }, { say: "done" }] }]);
+  const host = await hostOn({ model, clock, process: { maxSessions: 2 } });
+  const working = await made(host.create({}, null));
+  await made(working.submit("hello", {}));
+  const looked = await made(host.create({}, null));
+  rest.open();
+  await working.settled();
+  clock.advance(61_000);
+  await made(host.create({}, null));
+  expect(await host.find(working.id, null)).toBe(working);
+  clock.advance(61_000);
+  expect(await host.find(looked.id, null)).not.toBe(looked);
+});
+
 test("a Session whose record is being written is not unloaded in the middle of it", async () => {
   const clock = manualClock();
   const hold = gate();
