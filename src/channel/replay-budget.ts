@@ -38,6 +38,11 @@ export class ReplayBudget {
     return this.#bytes;
   }
 
+  /** How many rings there are. */
+  get size(): number {
+    return this.#shares.size;
+  }
+
   /** Adds a ring, which holds nothing yet. `shed` gives as many bytes as it is asked for, or what may go. */
   join(shed: (bytes: number) => Shed): BudgetShare {
     const share: BudgetShare = new BudgetShare({

@@ -47,16 +47,34 @@ export async function loadSession(
   hooks: HostHooks,
   position?: ChannelPosition,
 ): Promise<Session> {
-  const { clock, log } = process;
-  const epoch = position?.epoch ?? Math.max(clock.now(), record.epoch + 1);
+  const epoch = position?.epoch ?? Math.max(process.clock.now(), record.epoch + 1);
   const channel = new Channel({
     epoch,
     ...(position === undefined ? {} : { lastSeq: position.lastSeq }),
     ...process.replay,
     heartbeat: process.heartbeat,
-    pace: new FlushPacer(clock),
+    pace: new FlushPacer(process.clock),
     onStat: (stat) => process.onChannelStat(stat, record.sessionId),
   });
+  try {
+    return await sessionOn(channel, process, { ...record, epoch }, trace, hooks, position);
+  } catch (error) {
+    // Whoever asks next makes a Channel anew: this one must not stay among those of the process.
+    channel.dispose();
+    throw error;
+  }
+}
+
+/** @param record with the epoch of the Channel */
+async function sessionOn(
+  channel: Channel,
+  process: SessionProcess,
+  record: SessionRecord,
+  trace: Trace,
+  hooks: HostHooks,
+  position: ChannelPosition | undefined,
+): Promise<Session> {
+  const { clock, log } = process;
   let session: Session | undefined;
   const environment = environmentOf(process, record, (task, context) =>
     (session as Session).runSubagent(task, context),
@@ -85,7 +103,7 @@ export async function loadSession(
       } else journal.replay(message);
     }
   }
-  const current: SessionRecord = { ...record, epoch, usage: { ...record.usage, ...journal.usage } };
+  const current: SessionRecord = { ...record, usage: { ...record.usage, ...journal.usage } };
   session = new Session(current, {
     clock,
     newId: process.newId,

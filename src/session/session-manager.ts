@@ -137,7 +137,11 @@ export class SessionManager implements SessionHost {
       const entry: Entry = { record, usedAt: this.#process.clock.now() };
       this.#entries.set(record.sessionId, entry);
       this.#family.add(entry);
-      const session = await this.#load(entry, Promise.resolve(trace));
+      const session = await this.#load(entry, Promise.resolve(trace)).catch(async (error) => {
+        // All or nothing: whoever made it was not told of it.
+        await this.remove(record.sessionId, record.owner);
+        throw error;
+      });
       this.#events.created(record.owner, session.view());
       return ok(session);
     } finally {

@@ -1,4 +1,13 @@
-import { appendFileSync, existsSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { ReplayBudget } from "../../src/channel/replay-budget.js";
@@ -332,6 +341,54 @@ test("the end of a Task is use: a Session that only was asked for before it is u
   expect(await host.find(working.id, null)).toBe(working);
   clock.advance(61_000);
   expect(await host.find(looked.id, null)).not.toBe(looked);
+});
+
+/** A disk on which Traces cannot be read while `isBroken` says so. */
+const unreadable = (isBroken: () => boolean) => ({
+  ...diskFs,
+  openToRead: async (path: string) => {
+    if (isBroken() && path.includes("trace-")) throw Object.assign(new Error("no"), { code: "EIO" });
+    return diskFs.openToRead(path);
+  },
+});
+
+test("a Session that cannot be loaded leaves no ring among those of the process, and loads once it can", async () => {
+  const dataDir = tempDir();
+  const { id } = await made((await hostOn({ model: scriptedModel([]), dataDir })).create({}, null));
+  // It can be opened, which reads it once, and not be read then.
+  let readings = 1;
+  const budget = new ReplayBudget(1_000_000);
+  const replay = { maxEvents: 1_000, maxBytes: 1_000_000, budget };
+  const fs = unreadable(() => readings-- <= 0);
+  const host = await hostOn({ model: scriptedModel([]), dataDir, fs, process: { replay } });
+  for (let n = 0; n < 3; n += 1) await expect(host.find(id, null)).rejects.toMatchObject({ name: "StorageError" });
+  expect(readings).toBe(-3);
+  expect(budget.size).toBe(0);
+  readings = Number.POSITIVE_INFINITY;
+  expect((await host.find(id, null))?.id).toBe(id);
+  expect(budget.size).toBe(1);
+});
+
+test("a Session that is made and cannot be loaded is not there: no entry, no folder, no ring", async () => {
+  const dataDir = tempDir();
+  let isBroken = true;
+  const budget = new ReplayBudget(1_000_000);
+  const replay = { maxEvents: 1_000, maxBytes: 1_000_000, budget };
+  const host = await hostOn({
+    model: scriptedModel([]),
+    dataDir,
+    fs: unreadable(() => isBroken),
+    process: { replay, maxSessions: 2 },
+  });
+  await expect(host.create({}, null)).rejects.toMatchObject({ name: "StorageError" });
+  isBroken = false;
+  const source = await made(host.create({}, null));
+  isBroken = true;
+  expect((await host.fork(source.id, { ordinal: 0 }, null))?.ok).toBe(false);
+  expect(host.figures).toMatchObject({ sessions: 1, inMemory: 1 });
+  expect(readdirSync(join(dataDir, "sessions"))).toEqual([source.id]);
+  expect(readdirSync(join(dataDir, "workspaces"))).toEqual([source.id]);
+  expect(budget.size).toBe(1);
 });
 
 test("a Session whose record is being written is not unloaded in the middle of it", async () => {
