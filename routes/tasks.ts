@@ -174,6 +174,7 @@ async function submit(submission: Submission, first: First<Accepted> | undefined
     result = await session.submit(input, {
       ...(thinkingLevel && { thinkingLevel }),
       ...(whenBusy && { whenBusy }),
+      ...(first && { hasKey: true }),
       beforeRecorded: async (task) => {
         const itemId = task.steerId ?? task.taskId;
         await first?.promise({ sessionId: session.id, owner: request.owner, itemId }, task);

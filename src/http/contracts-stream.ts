@@ -17,7 +17,11 @@ export const taskStateEvent = z
     records: natural.describe("The number of the Trace's records at this place."),
     retry: z.object({ attempt: natural, retryAt: z.iso.datetime(), status: stopReasonSchema }).optional(),
     ended: z
-      .object({ taskId: z.string(), status: stopReasonSchema, error: requestErrorSchema.optional() })
+      .object({
+        taskId: z.string(),
+        status: stopReasonSchema.optional().describe("Left out for a Task of which only that it is over is known."),
+        error: requestErrorSchema.optional(),
+      })
       .optional()
       .describe("Only in the one that ends a Task."),
   })

@@ -7,10 +7,9 @@
 
 import { createHash } from "node:crypto";
 import type { Clock } from "../clock.js";
-import type { KeyJournal, KeyLine, Promised } from "../session/key-journal.js";
+import { KEY_KEPT_MS, type KeyJournal, type KeyLine, type Promised } from "../session/key-journal.js";
 import { HttpError } from "./errors.js";
 
-const KEPT_MS = 24 * 60 * 60 * 1000;
 const MAX_BYTES = 64 * 1024 * 1024;
 /** What an entry costs beside its answer: digests, the map's slot, the object. */
 const ENTRY_BYTES = 400;
@@ -78,7 +77,7 @@ export class IdempotencyKeys {
     this.#maxBytes = maxBytes;
     this.#durable = durable;
     for (const line of durable?.journal.left ?? []) {
-      if (line.at + KEPT_MS <= clock.now()) continue;
+      if (line.at + KEY_KEPT_MS <= clock.now()) continue;
       if (line.promised !== undefined) this.#unsure.set(line.name, line);
       else this.#keep(line.name, settledEntry(line), line);
     }
@@ -162,7 +161,7 @@ export class IdempotencyKeys {
   #keep(name: string, entry: Entry, line: KeyLine): void {
     const bytes = Buffer.byteLength(JSON.stringify(line.answer)) + ENTRY_BYTES;
     entry.line = line;
-    entry.kept = { expiresAt: line.at + KEPT_MS, bytes };
+    entry.kept = { expiresAt: line.at + KEY_KEPT_MS, bytes };
     this.#entries.set(name, entry);
     this.#bytes += bytes;
     for (const [oldest, { kept }] of this.#entries) {

@@ -57,7 +57,7 @@ export class Announcements {
     errand?.parent.changed();
     if (endedTaskId === undefined || errand?.taskId !== endedTaskId) return;
     this.#errand = undefined;
-    errand.parent.ended(this.#deps.task(endedTaskId) ?? {});
+    errand.parent.ended(this.#task(endedTaskId));
   }
 
   follow(sink: Sink, { lastEventId, untilTask }: { lastEventId?: string; untilTask?: string }): Subscription {
@@ -69,14 +69,19 @@ export class Announcements {
   }
 
   #snapshot(untilTask: string | undefined): Snapshot {
-    const over = untilTask !== undefined && this.#deps.task(untilTask)?.state === "ended";
+    // One that is not known any more neither waits nor runs: its end will not be announced.
+    const over = untilTask !== undefined && this.#task(untilTask).state === "ended";
     if (over) return { events: [this.#stateEvent(untilTask)], over };
     const requests = this.#deps.approvals().map((view) => toLine({ type: "approval_request", ...view }));
     return { events: [this.#stateEvent(), ...requests] };
   }
 
   #stateEvent(endedTaskId?: string): string {
-    const ended = endedTaskId === undefined ? undefined : this.#deps.task(endedTaskId);
+    const ended = endedTaskId === undefined ? undefined : this.#task(endedTaskId);
     return taskStateEvent({ ...this.#deps.facts(), ended });
+  }
+
+  #task(taskId: string): TaskView {
+    return this.#deps.task(taskId) ?? { taskId, state: "ended" };
   }
 }

@@ -15,6 +15,8 @@ import { diskFs, type FsyncPolicy, type TraceFs } from "../trace/trace-fs.js";
 import type { TraceLog } from "../trace/trace-store.js";
 
 const FILE = /^(\d{6,})\.jsonl$/;
+/** How long a key is kept after its answer. */
+export const KEY_KEPT_MS = 24 * 60 * 60 * 1000;
 /** Below this a file is not worth beginning anew. */
 const MIN_BYTES = 1024 * 1024;
 

@@ -14,6 +14,7 @@ export interface Start {
   taskId: string;
   input: Input;
   thinkingLevel?: ThinkingLevel | undefined;
+  hasKey?: true | undefined;
   /** Where it waited until now. */
   item?: Waiting;
 }
@@ -37,7 +38,7 @@ async function recordCarried({ session, ledger }: Pick<TaskRunnerDeps, "session"
  */
 export async function recordStart(deps: Omit<TaskRunnerDeps, "approvals">, start: Start): Promise<void> {
   const { session, ledger, save } = deps;
-  const { taskId, input, thinkingLevel, item } = start;
+  const { taskId, input, thinkingLevel, hasKey, item } = start;
   const { journal } = session;
   // After a disk that refused, the last Task still owes its closing records.
   await journal.closeUnfinished("failed");
@@ -49,6 +50,7 @@ export async function recordStart(deps: Omit<TaskRunnerDeps, "approvals">, start
     startedAt,
     ordinal: journal.records,
     ...(thinkingLevel === undefined ? {} : { thinkingLevel }),
+    ...(hasKey === undefined ? {} : { hasKey }),
     ...(item === undefined ? {} : { item }),
   });
   await save();

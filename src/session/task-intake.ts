@@ -51,6 +51,7 @@ export class TaskIntake {
         createdAt: this.#deps.session.clock.iso(),
         taskId: task.taskId,
       });
+      if (options.hasKey) this.#ledger.keyed();
       await this.#deps.save();
     } catch (error) {
       this.#ledger.remove(steerId);
@@ -75,13 +76,13 @@ export class TaskIntake {
     const giveBack = this.#ledger.reserve(input);
     if (giveBack === undefined) return tooMany();
     const taskId = `task-${session.newId()}`;
-    const { thinkingLevel } = options;
+    const { thinkingLevel, hasKey } = options;
     this.#held.add(taskId);
     try {
       await options.beforeRecorded?.({ taskId, queued: this.#ledger.queued + 1 });
       const item: Waiting = { itemId: taskId, kind: "task", input, createdAt: this.#deps.session.clock.iso() };
       giveBack();
-      this.#ledger.add(thinkingLevel === undefined ? item : { ...item, thinkingLevel }, where);
+      this.#ledger.add({ ...item, ...(thinkingLevel && { thinkingLevel }), ...(hasKey && { hasKey }) }, where);
       await this.#deps.save();
     } catch (error) {
       this.#ledger.remove(taskId);

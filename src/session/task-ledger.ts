@@ -4,12 +4,10 @@
 
 import { z } from "zod";
 import { THINKING_LEVELS } from "../engine/ports.js";
-import { type RequestError, requestErrorSchema, type StopReason, stopReasonSchema } from "../protocol/payloads.js";
+import type { RequestError, StopReason } from "../protocol/payloads.js";
+import { type Ended, EndedTasks, endedSchema } from "./ended-tasks.js";
 import type { Input, QueueItem, TaskView } from "./types.js";
 
-/** Ended Tasks that are remembered: in memory, and across restarts. */
-const KEPT = 1000;
-const KEPT_ON_RECORD = 128;
 /** What may wait at once: items, and bytes of the JSON that they are on record; one alone may be larger. */
 const MAX_ITEMS = 256;
 const MAX_QUEUE_BYTES = 8 * 1024 * 1024;
@@ -25,6 +23,9 @@ const inputSchema = z.union([
   ),
 ]);
 
+/** An Idempotency-Key answers for the Task: how it went is remembered as long as the key. */
+const hasKey = z.literal(true).optional().catch(undefined);
+
 const waitingSchema = z.looseObject({
   itemId: z.string(),
   kind: z.enum(["task", "steer"]),
@@ -36,6 +37,7 @@ const waitingSchema = z.looseObject({
    * next one does.
    */
   taskId: z.string().optional(),
+  hasKey,
 });
 export type Waiting = z.infer<typeof waitingSchema>;
 
@@ -49,18 +51,9 @@ const runningSchema = z.looseObject({
   item: waitingSchema.optional(),
   /** The approval that is open, and since when (ISO 8601). */
   asked: z.object({ toolCallId: z.string(), requestedAt: z.string() }).optional(),
+  hasKey,
 });
 export type Running = z.infer<typeof runningSchema>;
-
-const endedSchema = z.looseObject({
-  taskId: z.string(),
-  state: z.literal("ended"),
-  status: stopReasonSchema,
-  error: requestErrorSchema.optional(),
-  startedAt: z.string().optional(),
-  endedAt: z.string(),
-});
-export type Ended = z.infer<typeof endedSchema>;
 
 /** A broken entry is dropped by itself: the others are promises too. */
 const listOf = <T>(item: z.ZodType<T>) =>
@@ -87,14 +80,14 @@ export class TaskLedger {
   #waiting: Waiting[];
   /** The item of `#running` while its Prompt is not recorded: for readers it still waits. */
   #starting: Waiting | undefined;
-  readonly #ended = new Map<string, Ended>();
+  readonly #ended: EndedTasks;
   /** What is being accepted. */
   readonly #reserved = new Set<Measured>();
 
   constructor(saved: LedgerFields) {
     this.#running = saved.running;
     this.#waiting = saved.queue ?? [];
-    for (const task of saved.ended ?? []) this.#ended.set(task.taskId, task);
+    this.#ended = new EndedTasks(saved.ended ?? []);
   }
 
   /** What goes into the Session record. */
@@ -102,7 +95,7 @@ export class TaskLedger {
     return {
       running: this.#running,
       queue: this.#waiting.length === 0 ? undefined : [...this.#waiting],
-      ended: this.#ended.size === 0 ? undefined : [...this.#ended.values()].slice(-KEPT_ON_RECORD),
+      ended: this.#ended.onRecord,
     };
   }
 
@@ -142,7 +135,7 @@ export class TaskLedger {
   view(taskId: string): TaskView | undefined {
     if (this.#listed.some((item) => item.kind === "task" && item.itemId === taskId)) return { taskId, state: "queued" };
     if (this.#running?.taskId === taskId) return { taskId, state: "running", startedAt: this.#running.startedAt };
-    return this.#ended.get(taskId);
+    return this.#ended.view(taskId);
   }
 
   /** True for a Task that is remembered, and for steering that waits. */
@@ -165,7 +158,7 @@ export class TaskLedger {
   /** Takes an item back: a Task of that id is over without having run. @returns undefined when it does not wait. */
   recall(itemId: string, at: string): Waiting | undefined {
     const item = this.remove(itemId);
-    if (item?.kind === "task") this.end(itemId, at, "aborted");
+    if (item?.kind === "task") this.#ended.add(endOf(itemId, { hasKey: item.hasKey }, "aborted", at));
     return item;
   }
 
@@ -229,6 +222,11 @@ export class TaskLedger {
     this.#starting = undefined;
   }
 
+  /** An Idempotency-Key answers for the running Task too. */
+  keyed(): void {
+    if (this.#running !== undefined) this.#running = { ...this.#running, hasKey: true };
+  }
+
   /** The open approval of the running Task. */
   asked(asked: Running["asked"]): void {
     if (this.#running !== undefined) this.#running = { ...this.#running, asked };
@@ -242,29 +240,36 @@ export class TaskLedger {
     if (item !== undefined) this.putBack([item]);
   }
 
-  /** A Task is over: it ran, or was taken back before. Unless it was interrupted, the next one gets its steering. */
+  /** A Task is over. Unless it was interrupted, the next one gets its steering. */
   end(taskId: string, endedAt: string, status: StopReason, error?: RequestError): void {
     if (status !== "aborted" && this.hasSteering(taskId)) {
       this.#waiting = this.#waiting.map(({ taskId: own, ...item }) =>
         own === undefined || own === taskId ? item : { ...item, taskId: own },
       );
     }
-    const startedAt = this.#running?.taskId === taskId ? this.#running.startedAt : undefined;
-    if (this.#running?.taskId === taskId) {
+    const own = this.#running?.taskId === taskId ? this.#running : undefined;
+    if (own !== undefined) {
       this.#running = undefined;
       this.#starting = undefined;
     }
-    this.#ended.set(taskId, {
-      taskId,
-      state: "ended",
-      status,
-      ...(error === undefined ? {} : { error }),
-      ...(startedAt === undefined ? {} : { startedAt }),
-      endedAt,
-    });
-    const oldest = this.#ended.keys().next().value;
-    if (this.#ended.size > KEPT && oldest !== undefined) this.#ended.delete(oldest);
+    this.#ended.add({ ...endOf(taskId, own ?? {}, status, endedAt), ...(error === undefined ? {} : { error }) });
   }
+}
+
+function endOf(
+  taskId: string,
+  { startedAt, hasKey }: Partial<Pick<Running, "startedAt" | "hasKey">>,
+  status: StopReason,
+  endedAt: string,
+): Ended {
+  return {
+    taskId,
+    state: "ended",
+    status,
+    ...(startedAt === undefined ? {} : { startedAt }),
+    endedAt,
+    ...(hasKey === undefined ? {} : { hasKey }),
+  };
 }
 
 /** An item as a client sees it. */

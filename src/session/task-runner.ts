@@ -202,7 +202,8 @@ export class TaskRunner {
   ): Promise<Refused | undefined> {
     try {
       await options.beforeRecorded?.(assigned);
-      await recordStart(this.#deps, { taskId: task.taskId, input, thinkingLevel: options.thinkingLevel });
+      const { thinkingLevel, hasKey } = options;
+      await recordStart(this.#deps, { taskId: task.taskId, input, thinkingLevel, hasKey });
     } catch (error) {
       this.#ledger.unbegin();
       if (!this.#closed) return refuse("storage_failed", `the Prompt could not be recorded: ${reasonOf(error)}`);

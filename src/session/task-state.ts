@@ -37,7 +37,13 @@ export function taskStateEvent(facts: TaskStateFacts): string {
     records,
     ...(retry === undefined ? {} : { retry }),
     ...(ended?.state === "ended"
-      ? { ended: { taskId: ended.taskId, status: ended.status, ...(ended.error ? { error: ended.error } : {}) } }
+      ? {
+          ended: {
+            taskId: ended.taskId,
+            ...(ended.status && { status: ended.status }),
+            ...(ended.error && { error: ended.error }),
+          },
+        }
       : {}),
   });
 }

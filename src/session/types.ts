@@ -170,6 +170,8 @@ export interface HistoryQuery {
 export interface SubmitOptions {
   thinkingLevel?: ThinkingLevel;
   whenBusy?: "reject" | "queue" | "steer" | "interrupt";
+  /** An Idempotency-Key answers for it: how its Task went is remembered as long as the key. */
+  hasKey?: true;
   /** Called before anything is recorded of what it will become. A rejection ends it: nothing is recorded then. */
   beforeRecorded?: (assigned: Assigned) => Promise<void>;
   /** Runs in the place of the Task that asked for it, which waits for this one. */
@@ -211,7 +213,7 @@ export interface HostedSession {
   openTrace(): Readable;
   /**
    * Subscribes a reader to the Channel. With `untilTask` the stream ends after the `task_state` that ends that Task
-   * (at once, with that one event, when it is over already).
+   * (at once, with that one event, when it is over already, or not remembered any more: then `ended` has no `status`).
    */
   follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription;
 }

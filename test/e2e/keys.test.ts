@@ -81,3 +81,29 @@ test("A26: killed at any instant, a client that tries again with its key has mad
   const { sessions } = (await api(server, "GET", "/api/sessions?limit=200")).body;
   expect(sessions.map(({ title }: { title: string | null }) => title).sort()).toEqual([...keys, null].sort());
 });
+
+test("A26: a key gives its Task and how it went for as long as it is kept, whatever has run since then", async () => {
+  let server = await startOmnid({ env: { OMNID_DEMO_DELAY_MS: "0" } });
+  const id = await makeSession(server);
+  const first = await say(server, id, "say", { input: "hello" });
+  await untilIdle(server, id);
+  const more = Array.from({ length: 130 }, (_, n) =>
+    api(server, "POST", at(id, "/tasks"), { input: `more ${n}`, whenBusy: "queue" }),
+  );
+  for (const { status } of await Promise.all(more)) expect(status).toBe(202);
+  await vi.waitFor(async () => expect((await api(server, "GET", at(id))).body).toMatchObject({ queued: 0 }), 60_000);
+  await untilIdle(server, id);
+  const task = await api(server, "GET", at(id, `/tasks/${first.body.taskId}`));
+  expect(task.body).toMatchObject({ state: "ended", status: "completed" });
+
+  await server.stop("SIGTERM");
+  server = await server.restart();
+  const stream = await fetch(server.url + at(id, "/tasks"), {
+    method: "POST",
+    headers: { "content-type": "application/json", accept: "text/event-stream", "idempotency-key": "say" },
+    body: JSON.stringify({ input: "hello" }),
+    signal: AbortSignal.timeout(30_000),
+  });
+  expect(await stream.text()).toContain(`"ended":{"taskId":"${first.body.taskId}","status":"completed"}`);
+  expect((await api(server, "GET", at(id, `/tasks/${first.body.taskId}`))).body).toEqual(task.body);
+});
