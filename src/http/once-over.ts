@@ -1,35 +1,45 @@
-// Says when an answer is over. A response that never got its turn on a connection does not close by itself: its
-// connection does, and however many requests are pipelined on one, it is listened to once.
+// Says when an answer is over. Node closes the response whose turn it is when a connection goes, and leaves those that
+// wait behind it open for ever, with the files that they read from: here they are closed as it closes that one.
 
 import type { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 
-/** What is called when a connection closes. */
-const waiting = new WeakMap<EventEmitter, Set<() => void>>();
+/** The responses of a connection that are not over. One listener serves all of them. */
+const open = new WeakMap<EventEmitter, Set<ServerResponse>>();
 
 /** Calls `over` once, when the response has closed or its connection is gone. */
 export function onceOver(response: ServerResponse, over: () => void): void {
   const socket = response.req?.socket;
-  const waits = socket && waitsOf(socket);
   let isOver = false;
   const once = () => {
     if (isOver) return;
     isOver = true;
-    waits?.delete(once);
     over();
   };
   response.once("close", once);
-  waits?.add(once);
+  if (socket) closeWith(socket, response);
   if (response.closed || socket?.destroyed) process.nextTick(once);
 }
 
-function waitsOf(socket: EventEmitter): Set<() => void> {
-  const known = waiting.get(socket);
-  if (known) return known;
-  const waits = new Set<() => void>();
-  waiting.set(socket, waits);
+function closeWith(socket: EventEmitter, response: ServerResponse): void {
+  const responses = open.get(socket) ?? listen(socket);
+  if (responses.has(response)) return;
+  responses.add(response);
+  response.once("close", () => responses.delete(response));
+}
+
+function listen(socket: EventEmitter): Set<ServerResponse> {
+  const responses = new Set<ServerResponse>();
+  open.set(socket, responses);
   socket.once("close", () => {
-    for (const over of [...waits]) over();
+    // One that has a socket had its turn, and is Node's to close.
+    for (const response of responses) if (!response.socket) close(response);
   });
-  return waits;
+  return responses;
+}
+
+function close(response: ServerResponse): void {
+  // What `closed` reads, which also tells a stream that is sent to it later.
+  Object.assign(response.destroy(), { _closed: true });
+  response.emit("close");
 }
