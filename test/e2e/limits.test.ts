@@ -21,11 +21,12 @@ async function makeAnother(server: Server): Promise<string> {
 }
 
 /** A stream whose first bytes are a comment, which the strict reader of Sessions' streams does not take. */
-async function openEvents(server: Server): Promise<{ close(): void }> {
+async function openEvents(server: Server): Promise<{ close(): void; response: Response }> {
   const abort = new AbortController();
-  const { status } = await fetch(`${server.url}/api/events`, { signal: abort.signal });
-  if (status !== 200) throw new Error(`answered ${status}`);
-  return { close: () => abort.abort() };
+  const response = await fetch(`${server.url}/api/events`, { signal: abort.signal });
+  if (response.status !== 200) throw new Error(`answered ${response.status}`);
+  // Kept: the stream of one that is collected is closed.
+  return { close: () => abort.abort(), response };
 }
 
 describe("H10", () => {
