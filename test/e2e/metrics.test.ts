@@ -30,6 +30,7 @@ test("docs/metrics.md lists exactly the metrics that there are, and what each is
   ]) {
     expect([...types.keys()]).toContain(name);
   }
+  await expect.poll(async () => (await figuresOf(server)).of("nodejs_eventloop_lag_p99_seconds")).toBeGreaterThan(0);
 });
 
 test("Sessions are counted by state, Tasks while they run, approvals with the age of the oldest", async () => {
@@ -83,7 +84,7 @@ test("what is published and delivered is counted, who reads, who went on from an
 
   const late = await follow(server, id, { lastEventId: cursor });
   await late.until(({ data }) => data.type === "task_state");
-  for (const lastEventId of ["1-1", "nonsense"]) {
+  for (const lastEventId of ["1-1", "nonsense", cursor.replace(/\d+$/, "999999")]) {
     const lost = await follow(server, id, { lastEventId });
     await lost.until(({ data }) => data.type === "task_state");
     lost.close();
@@ -94,6 +95,7 @@ test("what is published and delivered is counted, who reads, who went on from an
   expect(after.of("omnid_replays_total")).toBe(1);
   expect(after.of('omnid_resyncs_total{reason="other_epoch"}')).toBe(1);
   expect(after.of('omnid_resyncs_total{reason="not_an_id"}')).toBe(1);
+  expect(after.of('omnid_resyncs_total{reason="not_reached"}')).toBe(1);
 });
 
 describe("replay buffers", () => {
@@ -125,12 +127,14 @@ describe("replay buffers", () => {
     const all = await figuresOf(server);
     expect(all.of('omnid_replay_evictions_total{bound="server"}')).toBeGreaterThan(200);
     expect(all.of("omnid_replay_bytes")).toBeLessThanOrEqual(total);
+    expect(all.of("omnid_replay_bytes")).toBeGreaterThan(0);
     // The idle Session gave all but its newest message, and its numbers go on.
     const newest = await follow(server, first, { lastEventId: head.replace(/\d+$/, (seq) => String(Number(seq) - 1)) });
     await newest.until(({ data }) => data.type === "task_state");
     expect(newest.ids).toEqual([head]);
     const old = await follow(server, first, { lastEventId: cursor });
     expect((await old.until(() => true)).data).toEqual({ type: "resync_required", reason: "evicted" });
+    expect((await figuresOf(server)).of('omnid_resyncs_total{reason="evicted"}')).toBe(1);
     await run(first, ["again"]);
     await newest.until(({ name, data }) => name === undefined && data.payload.type === "request_end");
     newest.check();
