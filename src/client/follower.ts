@@ -13,6 +13,7 @@ import type { Transport } from "./transport.js";
 import { emptyView } from "./view.js";
 import { type FollowStep, ViewStore } from "./view-store.js";
 import type { Connection, View, ViewAction } from "./view-types.js";
+import type { Session } from "./wire.js";
 
 const PAGE_SIZE = 400;
 const SILENCE_MS = 60_000;
@@ -32,6 +33,7 @@ export class Follower {
   #isFilling = false;
   #isReadingQueue = false;
   #isQueueStale = false;
+  #isReadingSession = false;
 
   constructor(sessionId: string, transport: Transport, options: FollowOptions) {
     const { silenceMs = SILENCE_MS, backoff, onError } = options;
@@ -157,7 +159,9 @@ export class Follower {
   async #takeEvents(events: readonly RawEvent[]): Promise<void> {
     const { task } = this.view;
     await this.#store.takeAll(actionsOf(events));
-    if (this.view.task !== task) this.#syncQueue();
+    if (this.view.task === task) return;
+    this.#syncQueue();
+    if (this.view.task?.ended !== undefined) this.#readSession();
   }
 
   async #fillGap(): Promise<void> {
@@ -210,6 +214,27 @@ export class Follower {
       this.#isReadingQueue = false;
     };
     // Where it fails the connection does too, and the next one asks.
+    void read().then(done, done);
+  }
+
+  /** What a Task cost, and when it ended, is in no event of the stream. */
+  #readSession(): void {
+    if (this.#isReadingSession) return;
+    this.#isReadingSession = true;
+    const read = async () => {
+      let asked: View;
+      let session: Session;
+      do {
+        asked = this.view;
+        session = await this.#reads.session();
+        // What the stream said meanwhile may be newer than the answer.
+      } while (this.view.task !== asked.task || this.view.session !== asked.session);
+      this.#take({ type: "session", session });
+    };
+    const done = () => {
+      this.#isReadingSession = false;
+    };
+    // Where it fails the connection does too, and the next one reads it.
     void read().then(done, done);
   }
 

@@ -256,3 +256,24 @@ test("steering that an abort left undelivered is shown to whoever comes later", 
   await second.refreshQueue();
   expect(second.view.queue).toEqual([]);
 });
+
+test("what a Task used, and when it ended, is in the view without anybody asking", async () => {
+  const { url } = await startRealServer();
+  const client = createClient({ baseUrl: url });
+  const { sessionId } = await client.sessions.create();
+  const session = client.session(sessionId);
+  const following = session.follow();
+  onTestFinished(() => following.close());
+  await until(following, isLive);
+  for (const least of [1, 2]) {
+    await session.submit("hello");
+    await until(following, ({ messages, task }) => {
+      const ends = messages.filter(({ message }) => message.payload.type === "request_end");
+      return ends.length === least && task?.ended !== undefined;
+    });
+    const known = await session.get();
+    expect(known.usage.total).toBeGreaterThan(0);
+    await until(following, (view) => view.session?.lastActiveAt === known.lastActiveAt);
+    expect(following.view.session).toEqual(known);
+  }
+});
