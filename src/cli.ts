@@ -1,21 +1,16 @@
 #!/usr/bin/env node
 // The command line. `omnid` alone serves; everything else is a subcommand, loaded only when it is called.
 
-import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./cli/chat.js";
 import type { CommandShape, Shell } from "./cli/completion.js";
+import { EXIT_INTERRUPTED, EXIT_IO, EXIT_USAGE } from "./cli/exit-codes.js";
 import type { SessionsOptions } from "./cli/sessions.js";
 import type { TailOptions } from "./cli/tail.js";
 import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);
 const err = (line: string) => void process.stderr.write(`${line}\n`);
-/** What was asked for cannot be written (sysexits EX_IOERR). */
-const EXIT_IO = 74;
-/** The command line is wrong (sysexits EX_USAGE). */
-const EXIT_USAGE = 64;
-/** As a shell has it for a command that Ctrl-C ended. */
-const EXIT_INTERRUPTED = 130;
 let isUnwritable = false;
 /**
  * Whoever reads us has seen enough, or the disk is full: a command that has something to close does so, as for a signal.
@@ -41,8 +36,8 @@ const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
   .version(VERSION)
   .showHelpAfterError("(omnid --help lists the commands, and each has a --help of its own)")
-  // Its own code for a wrong command line is 1, which is also that of something that failed.
-  .exitOverride(({ exitCode }) => process.exit(exitCode === 0 ? 0 : EXIT_USAGE));
+  // It would end the process, before a write that failed is known: what it throws comes to the end of this file.
+  .exitOverride();
 
 const exitCodes = (codes: string) => `\nExit codes: ${codes}; ${EXIT_USAGE} the command line is wrong.`;
 const outputCodes = (codes: string) => exitCodes(`${codes}; ${EXIT_IO} the output cannot be written`);
@@ -51,6 +46,15 @@ const interruptedCodes = (codes: string) =>
 const whole = (text: string): number => {
   if (!/^\d{1,9}$/.test(text)) throw new InvalidArgumentError("It is no whole number.");
   return Number(text);
+};
+const positive = (text: string): number => {
+  const count = whole(text);
+  if (count === 0) throw new InvalidArgumentError("It is to be 1 at least.");
+  return count;
+};
+const modelName = (text: string): string => {
+  if (!/^[^/]+\/./.test(text)) throw new InvalidArgumentError("It is no provider/modelId: `omnid models` lists them.");
+  return text;
 };
 /** The server that a command talks to. Not a default of commander's: `--help` would show the token. */
 const withServer = (command: Command): Command =>
@@ -83,8 +87,13 @@ program
 withServer(program.command("chat"))
   .description("say something to a Session and show what comes of it")
   .argument("[prompt]", "what to say; what comes through a pipe is added to it; without both you are asked")
-  .option("-s, --session <id>", "go on with this Session; `last` is the one that was active last")
-  .option("-m, --model <provider/modelId>", "of a new Session; left out: the server's default")
+  .addOption(
+    new Option(
+      "-s, --session <id>",
+      "go on with this Session, its model and its folder; `last` is the one that was active last",
+    ).conflicts(["model", "workspace"]),
+  )
+  .option("-m, --model <provider/modelId>", "of a new Session; left out: the server's default", modelName)
   .option("-w, --workspace <folder>", "of a new Session; left out: this folder, where the server is on this machine")
   .addOption(
     new Option("--approval-mode <mode>", "which calls of tools are asked about").choices([
@@ -112,7 +121,7 @@ ${interruptedCodes(
 
 withServer(program.command("sessions"))
   .description("list the Sessions of a running server, newest activity first")
-  .option("-n, --limit <count>", "how many", whole, 20)
+  .option("-n, --limit <count>", "how many, 1 at least", positive, 20)
   .option("-a, --all", "archived ones too")
   .option("--json", "one a line, as GET /api/sessions has them")
   .addHelpText("after", interruptedCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
@@ -147,7 +156,7 @@ program
   .action(async (target: string, { all = false, ...options }: { token?: string; all?: boolean }) => {
     const { verify } = await import("./cli/verify.js");
     const token = options.token ?? process.env.OMNID_TOKEN;
-    process.exitCode = await verify(target, { out, all, ...(token === undefined ? {} : { token }) });
+    process.exitCode = await verify(target, { out, err, all, ...(token === undefined ? {} : { token }) });
   });
 
 program
@@ -205,4 +214,10 @@ function shapeOf(command: Command): CommandShape {
   };
 }
 
-await program.parseAsync();
+try {
+  await program.parseAsync();
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error;
+  // Its own code for a wrong command line is 1, which is also that of something that failed.
+  process.exitCode = error.exitCode === 0 ? 0 : EXIT_USAGE;
+}

@@ -14,7 +14,8 @@ import {
 import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
 import { Approving } from "./approving.js";
-import { type Connected, connect, EXIT_INTERRUPTED, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { type Connected, connect, type ServerOptions } from "./connect.js";
+import { EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNREACHABLE, EXIT_USAGE } from "./exit-codes.js";
 import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { askAt, type Questions } from "./questions.js";
@@ -39,15 +40,14 @@ export interface ChatOptions extends ServerOptions {
 const MAX_TITLE = 80;
 /** Some seconds: a proxy that changes servers, a server that starts. */
 const SUBMIT_TRIES = 5;
-const EXIT_FAILED = 1;
 
-/** @returns the exit code: 0 completed, 1 the Task failed, 2 no server or refused, 75, 78, 130 interrupted. */
+/** @returns the exit code: 0 completed, 1 the Task failed, 2 no server or refused, 64, 75, 78, 130 interrupted. */
 export async function chat(options: ChatOptions, io: NodeJS.Process = process): Promise<number> {
   const terminal = new Terminal({ stdout: io.stdout, stderr: io.stderr, env: io.env });
   const prompt = await promptOf(options.prompt, io.stdin);
   if (prompt === "" || (prompt === undefined && options.json === true)) {
     terminal.line("omnid: there is no prompt");
-    return EXIT_UNREACHABLE;
+    return EXIT_USAGE;
   }
   const connected = await connect(options, { start: true }, io.env);
   if (!connected.ok) {

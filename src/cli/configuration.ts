@@ -2,10 +2,8 @@
 
 import { readFileSync } from "node:fs";
 import { type Config, loadConfig } from "../config.js";
+import { EXIT_CONFIG } from "./exit-codes.js";
 import { printable } from "./printable.js";
-
-/** The configuration is wrong (sysexits EX_CONFIG), as the server itself ends. */
-const EXIT_CONFIG = 78;
 
 /** Runs a command on the configuration of `env`. @returns its exit code, or 78 with every problem on standard error. */
 export async function withConfiguration(

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { type Client, type ClientOptions, createClient, OmnidError } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { type Config, loadConfig } from "../config.js";
+import { EXIT_CONFIG, EXIT_UNREACHABLE, EXIT_USAGE } from "./exit-codes.js";
 
 export interface ServerOptions {
   url?: string;
@@ -21,11 +22,6 @@ export interface Connected {
 
 export type ConnectResult = ({ ok: true } & Connected) | { ok: false; exitCode: number; problems: string[] };
 
-/** No server, or one that refuses. */
-export const EXIT_UNREACHABLE = 2;
-/** As a shell has it for a command that Ctrl-C ended. */
-export const EXIT_INTERRUPTED = 130;
-const EXIT_CONFIG = 78;
 /** A server on this machine answers at once, or is none. */
 const PROBE_MS = 2_000;
 
@@ -35,9 +31,10 @@ export async function connect(
   { start }: { start: boolean },
   env: NodeJS.ProcessEnv = process.env,
 ): Promise<ConnectResult> {
-  const named = url ?? env.OMNID_URL;
   const secret = token ?? env.OMNID_TOKEN;
-  if (named !== undefined && named !== "") return toServer(named, secret);
+  if (url !== undefined) return toServer(url, secret, { name: "--url", exitCode: EXIT_USAGE });
+  const named = env.OMNID_URL ?? "";
+  if (named !== "") return toServer(named, secret, { name: "OMNID_URL", exitCode: EXIT_CONFIG });
   const loaded = loadConfig(env, (path) => readFileSync(path, "utf8"));
   if (!loaded.ok) return { ok: false, exitCode: EXIT_CONFIG, problems: loaded.problems };
   const { config } = loaded;
@@ -52,9 +49,10 @@ export async function connect(
   return { ok: false, exitCode: EXIT_UNREACHABLE, problems: [problem] };
 }
 
-function toServer(url: string, token: string | undefined): ConnectResult {
+/** @param source what named it, and the exit code of a name that is none */
+function toServer(url: string, token: string | undefined, source: { name: string; exitCode: number }): ConnectResult {
   if (!URL.canParse(url) || !/^https?:/.test(url)) {
-    return { ok: false, exitCode: EXIT_UNREACHABLE, problems: [`${url} is no http address`] };
+    return { ok: false, exitCode: source.exitCode, problems: [`${source.name}: "${url}" is no http address`] };
   }
   return connected(url, token);
 }

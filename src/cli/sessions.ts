@@ -1,7 +1,8 @@
 // `omnid sessions`: the Sessions of a running server, newest activity first.
 
 import { OmnidError, type Session } from "../client/index.js";
-import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { connect, type ServerOptions } from "./connect.js";
+import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { printable, printableJson } from "./printable.js";
 import { table } from "./table.js";
 import { shortened } from "./transcript-text.js";
@@ -17,7 +18,7 @@ export interface SessionsOptions extends ServerOptions {
 
 const MAX_TITLE = 40;
 
-/** @returns the exit code: 0 listed, 2 no server or refused, 78. */
+/** @returns the exit code: 0 listed, 2 no server or refused, 64, 78. */
 export async function sessions(options: SessionsOptions): Promise<number> {
   const connected = await connect(options, { start: false });
   if (!connected.ok) {

@@ -3,7 +3,8 @@
 import { OmnidError, type View } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { toLine } from "../protocol/message.js";
-import { connect, EXIT_UNREACHABLE, type ServerOptions } from "./connect.js";
+import { connect, type ServerOptions } from "./connect.js";
+import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { Terminal } from "./terminal.js";
@@ -17,7 +18,7 @@ export interface TailOptions extends ServerOptions {
   json?: boolean;
 }
 
-/** @returns the exit code: 0 ended by a signal or with its Session, 2 no server or refused, 78. */
+/** @returns the exit code: 0 ended by a signal or with its Session, 2 no server or refused, 64, 78. */
 export async function tail(name: string, options: TailOptions, io: NodeJS.Process = process): Promise<number> {
   const terminal = new Terminal({ stdout: io.stdout, stderr: io.stderr, env: io.env });
   const connected = await connect(options, { start: false }, io.env);

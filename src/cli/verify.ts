@@ -4,6 +4,7 @@
 import { createReadStream } from "node:fs";
 import type { OmniMessage } from "../protocol/message.js";
 import { classify, StreamValidator } from "../protocol/validate.js";
+import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { printable } from "./printable.js";
 
 export interface VerifyOptions {
@@ -11,8 +12,10 @@ export interface VerifyOptions {
   token?: string;
   /** Prints every violation, not only the first of each kind. */
   all?: boolean;
-  /** Takes each line for the person who asked. */
+  /** Takes each line of what was found. */
   out: (line: string) => void;
+  /** Takes the line that says why the Trace cannot be read. */
+  err: (line: string) => void;
 }
 
 /** Violations of one kind that are printed; one cause may have thousands. */
@@ -27,19 +30,19 @@ const SHOWN = 10;
  */
 export async function verify(target: string, options: VerifyOptions): Promise<number> {
   const out = (line: string): void => options.out(printable(line));
+  const unreadable = (reason: string): number => {
+    options.err(printable(`omnid: cannot read ${target}: ${reason}`));
+    return EXIT_UNREACHABLE;
+  };
   const report = new Report(out, options.all === true ? Number.POSITIVE_INFINITY : SHOWN);
   try {
     const bytes = /^https?:\/\//i.test(target) ? await download(target, options.token) : createReadStream(target);
     for await (const line of linesOf(bytes)) report.take(line);
   } catch (error) {
     report.tellMore();
-    out(`cannot read ${target}: ${reasonOf(error)}${report.lines > 0 ? ` (after line ${report.lines})` : ""}`);
-    return 2;
+    return unreadable(`${reasonOf(error)}${report.lines > 0 ? ` (after line ${report.lines})` : ""}`);
   }
-  if (report.lines === 0) {
-    out(`cannot read ${target}: it is empty, and a Trace begins with session_meta`);
-    return 2;
-  }
+  if (report.lines === 0) return unreadable("it is empty, and a Trace begins with session_meta");
   return report.finish();
 }
 

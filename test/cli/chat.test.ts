@@ -54,11 +54,15 @@ describe("without a server", () => {
   });
 
   test.each([
-    ["nothing to say", ["chat"], {}, 2, /there is no prompt/],
+    ["nothing to say", ["chat", ""], {}, 64, /there is no prompt/],
     ["a model that there is not", ["chat", "-m", "no/such", "hi"], {}, 2, /there is no model no\/such/],
     ["a Session that there is not", ["chat", "-s", "session-x", "hi"], {}, 2, /there is no such Session/],
     ["a server that there is not", ["chat", "--url", "http://127.0.0.1:9", "hi"], {}, 2, /cannot be reached/],
-    ["an address that is none", ["chat", "--url", "ftp://x", "hi"], {}, 2, /is no http address/],
+    ["an address that is none", ["chat", "--url", "ftp://x", "hi"], {}, 64, /--url: "ftp:\/\/x" is no http address/],
+    ["a list of an address that is none", ["sessions", "--url", "nonsense"], {}, 64, /"nonsense" is no http address/],
+    ["an empty address", ["tail", "--url", "", "last"], {}, 64, /--url: "" is no http address/],
+    ["a variable's address that is none", ["sessions"], { OMNID_URL: "nonsense" }, 78, /OMNID_URL: "nonsense" is no/],
+    ["a Trace that there is not", ["verify", "/nonexistent"], {}, 2, /^omnid: cannot read \/nonexistent: ENOENT/],
     ["a configuration that is wrong", ["chat", "hi"], { OMNID_MODEL: "nonsense" }, 78, /OMNID_MODEL/],
     ["a list of no server's Sessions", ["sessions"], {}, 2, /no server runs on .*data/],
     ["a Session of no server", ["tail", "last"], {}, 2, /no server runs on .*data/],
@@ -94,6 +98,9 @@ describe("without a server", () => {
     ["chat", 'chat --yes "/run echo on; sleep 60"'],
     ["models", "models"],
     ["completion", "completion bash"],
+    ["--help", "--help"],
+    ["--version", "--version"],
+    ["a command's --help", "serve --help"],
   ])("%s onto a full disk is exit code 74 and one line, in order", async ([, args], { skip }) => {
     if (!existsSync("/dev/full")) skip("there is no /dev/full");
     const { inject } = await import("vitest");

@@ -44,6 +44,13 @@ test.each([
   [["chat", "--approval-mode", "foo", "hi"], "is invalid"],
   [["completion", "fish"], "is invalid"],
   [["tail", "--nothing"], "unknown option"],
+  [["sessions", "-n", "0"], "It is to be 1 at least."],
+  [["sessions", "-n", "1e3"], "It is no whole number."],
+  [["chat", "-m", "foo", "hi"], "It is no provider/modelId"],
+  [["chat", "-m", "foo/", "hi"], "It is no provider/modelId"],
+  // They would change nothing: a Session keeps its model and its folder.
+  [["chat", "-s", "last", "-m", "foo/bar", "hi"], "'-s, --session <id>' cannot be used with option '-m, --model"],
+  [["chat", "-w", "/nonexistent", "hi", "-s", "last"], "'-s, --session <id>' cannot be used with option '-w, --work"],
 ])("a wrong command line, %j, is told apart from what failed: 64", (args, message) => {
   const { status, stderr } = spawnSync(process.execPath, [inject("cli"), ...args], { encoding: "utf8" });
   expect(status).toBe(64);

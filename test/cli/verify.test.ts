@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { verify } from "../../src/cli/verify.js";
+import { type VerifyOptions, verify } from "../../src/cli/verify.js";
 import * as make from "../../src/protocol/builders.js";
 import { type OmniMessage, toLine } from "../../src/protocol/message.js";
 import {
@@ -30,11 +30,19 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 const good = traceOf(twoCalls());
 const bytesOf = (messages: OmniMessage[]): string => messages.map((message) => `${toLine(message)}\n`).join("");
 
+/** What goes to standard output, `lines`, and to standard error, `problems`. */
+async function verified(target: string, options: Pick<VerifyOptions, "all" | "token"> = {}) {
+  const lines: string[] = [];
+  const problems: string[] = [];
+  const out = (line: string) => lines.push(line);
+  const code = await verify(target, { ...options, out, err: (line) => problems.push(line) });
+  return { code, lines, problems };
+}
+
 async function check(content: string | Buffer, all = false): Promise<{ code: number; lines: string[] }> {
   const file = join(folder, "trace.jsonl");
   writeFileSync(file, content);
-  const lines: string[] = [];
-  const code = await verify(file, { all, out: (line) => lines.push(line) });
+  const { code, lines } = await verified(file, { all });
   return { code, lines };
 }
 
@@ -137,10 +145,10 @@ describe("a file", () => {
       },
       /empty/,
     ],
-  ])("that is %s gives 2 and says why", async (_, target, why) => {
-    const lines: string[] = [];
-    expect(await verify(target(), { out: (line) => lines.push(line) })).toBe(2);
-    expect(lines).toEqual([expect.stringMatching(why)]);
+  ])("that is %s gives 2 and says why, on standard error", async (_, target, why) => {
+    const { code, lines, problems } = await verified(target());
+    expect({ code, lines }).toEqual({ code: 2, lines: [] });
+    expect(problems).toEqual([expect.stringMatching(why)]);
   });
 });
 
@@ -181,38 +189,35 @@ describe("a Session of a server", () => {
       }),
   );
 
-  async function ask(path: string, token?: string): Promise<{ code: number; lines: string[] }> {
-    const lines: string[] = [];
-    const options = { out: (line: string) => lines.push(line), ...(token === undefined ? {} : { token }) };
-    return { code: await verify(`${base}${path}`, options), lines };
-  }
+  const ask = (path: string, token?: string) => verified(`${base}${path}`, token === undefined ? {} : { token });
 
   test.each([session, `${session}/`, `${session}/trace`])(
     "is asked for its Trace, with the token: %s",
     async (path) => {
-      expect(await ask(path, "secret")).toEqual({ code: 0, lines: [`${good.length} records, 0 violations`] });
+      const lines = [`${good.length} records, 0 violations`];
+      expect(await ask(path, "secret")).toEqual({ code: 0, lines, problems: [] });
       expect(asked).toEqual([`${session}/trace Bearer secret`]);
     },
   );
 
   test("that wants a token gives 2 and the server's words", async () => {
-    const { code, lines } = await ask(session);
+    const { code, problems } = await ask(session);
     expect(code).toBe(2);
-    expect(lines).toEqual([
-      `cannot read ${base}${session}: ${base}${session}/trace answers 401 unauthorized: a token is needed`,
+    expect(problems).toEqual([
+      `omnid: cannot read ${base}${session}: ${base}${session}/trace answers 401 unauthorized: a token is needed`,
     ]);
   });
 
   test("that is not there gives 2", async () => {
-    const { code, lines } = await ask("/api/sessions/none", "secret");
+    const { code, problems } = await ask("/api/sessions/none", "secret");
     expect(code).toBe(2);
-    expect(lines[0]).toMatch(/answers 404$/);
+    expect(problems[0]).toMatch(/answers 404$/);
   });
 
   test("whose answer breaks off gives 2, also when all that came was good", async () => {
-    const { code, lines } = await ask("/cut", "secret");
+    const { code, problems } = await ask("/cut", "secret");
     expect(code).toBe(2);
-    expect(lines).toEqual([expect.stringMatching(new RegExp(`cannot read .*after line ${good.length}\\)$`))]);
+    expect(problems).toEqual([expect.stringMatching(new RegExp(`cannot read .*after line ${good.length}\\)$`))]);
   });
 
   test("that redirects gives 2: the token is for the server that was named", async () => {
@@ -221,9 +226,9 @@ describe("a Session of a server", () => {
   });
 
   test("that does not listen gives 2", async () => {
-    const lines: string[] = [];
-    expect(await verify("http://127.0.0.1:1/api/sessions/x", { out: (line) => lines.push(line) })).toBe(2);
-    expect(lines[0]).toMatch(/^cannot read http:\/\/127\.0\.0\.1:1/);
+    const { code, problems } = await verified("http://127.0.0.1:1/api/sessions/x");
+    expect(code).toBe(2);
+    expect(problems[0]).toMatch(/^omnid: cannot read http:\/\/127\.0\.0\.1:1/);
   });
 });
 

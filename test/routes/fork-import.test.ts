@@ -52,7 +52,7 @@ test("a Trace that is downloaded and imported is the same but for its Session, a
   for (const each of [id, sessionId, forked.body.sessionId]) {
     await prompt(server, each, "/read a.txt");
     await untilIdle(server, each);
-    expect(await verify(server.url + at(each), { out: () => {} })).toBe(0);
+    expect(await verify(server.url + at(each), { out: () => {}, err: () => {} })).toBe(0);
   }
 });
 
