@@ -67,7 +67,7 @@ test("a refusal and an address that is none hold nothing that steers", async () 
   expect(refused).toMatchObject({ code: 2, err: [expect.stringMatching(/^omnid: no\\u\{1b\}/)] });
   expect(refused.err[0]).not.toMatch(STEERING);
   const wrong = await list(`ftp://${EVIL}`, false);
-  expect(wrong.code).toBe(2);
+  expect(wrong.code).toBe(64);
   expect(wrong.err[0]).not.toMatch(STEERING);
 });
 
