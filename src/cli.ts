@@ -203,10 +203,11 @@ function shapeOf(command: Command): CommandShape {
   return {
     name: command.name(),
     description: command.description(),
-    options: command.options.map(({ short, long, description, required, argChoices = [] }) => ({
+    options: command.options.map(({ short, long, flags, description, required, argChoices = [] }) => ({
       flags: [short, long].filter((flag) => flag !== undefined && flag !== null),
       description,
       takesValue: required,
+      takesFolder: flags.endsWith("<folder>"),
       choices: argChoices,
     })),
     choices: argument?.argChoices ?? (command.name() === "tail" ? ["last"] : []),

@@ -4,7 +4,13 @@
 export interface CommandShape {
   name: string;
   description: string;
-  options: { flags: readonly string[]; description: string; takesValue: boolean; choices: readonly string[] }[];
+  options: {
+    flags: readonly string[];
+    description: string;
+    takesValue: boolean;
+    takesFolder: boolean;
+    choices: readonly string[];
+  }[];
   /** What may stand as its argument, where that is known. */
   choices: readonly string[];
   takesFile: boolean;
@@ -24,16 +30,23 @@ function bash(commands: readonly CommandShape[]): string {
     const flags = command.options.flatMap((option) => option.flags).join(" ");
     const values = command.options
       .filter(({ takesValue }) => takesValue)
-      .map(({ flags: own, choices }) => {
-        const words = choices.length > 0 ? `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$word"))` : ":";
+      .map(({ flags: own, choices, takesFolder }) => {
+        const known = choices.length > 0 ? `COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$word"))` : ":";
+        const words = takesFolder ? "_omnid_paths -d" : known;
         return `        ${own.join("|")}) ${words}; return ;;`;
       });
     const before = values.length === 0 ? "" : `      case "$before" in\n${values.join("\n")}\n      esac\n`;
-    const files = command.takesFile ? ' $(compgen -f -- "$word")' : "";
+    const files = command.takesFile ? "; _omnid_paths -f" : "";
     const words = [flags, ...command.choices].join(" ");
-    return `    ${command.name})\n${before}      COMPREPLY=($(compgen -W "${words}" -- "$word")${files}) ;;`;
+    return `    ${command.name})\n${before}      COMPREPLY=($(compgen -W "${words}" -- "$word"))${files} ;;`;
   });
-  return `_omnid() {
+  // A path is one word whatever is in it; bash before 4 has neither mapfile nor compopt.
+  return `_omnid_paths() {
+  local path
+  compopt -o filenames 2>/dev/null
+  while IFS= read -r path; do COMPREPLY+=("$path"); done < <(compgen "$1" -- "$word")
+}
+_omnid() {
   local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
   if [ "$COMP_CWORD" -eq 1 ]; then
@@ -51,8 +64,9 @@ complete -F _omnid omnid
 function zsh(commands: readonly CommandShape[]): string {
   const names = commands.map(({ name, description }) => `    ${quoted(`${name}:${description}`)}`);
   const cases = commands.map((command) => {
-    const options = command.options.flatMap(({ flags, description, takesValue, choices }) => {
-      const value = !takesValue ? "" : choices.length > 0 ? `:value:(${choices.join(" ")})` : ":value:";
+    const options = command.options.flatMap(({ flags, description, takesValue, takesFolder, choices }) => {
+      const known = choices.length > 0 ? `:value:(${choices.join(" ")})` : ":value:";
+      const value = takesFolder ? ":folder:_files -/" : takesValue ? known : "";
       return flags.map((flag) => quoted(`${flag}[${description.replace(/[[\]:]/g, " ")}]${value}`));
     });
     const argument = command.takesFile

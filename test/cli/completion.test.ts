@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, inject, test } from "vitest";
 import { temporaryFolder } from "../support/server.js";
@@ -12,14 +12,18 @@ test.each(COMMANDS)("omnid %s --help states the exit codes", (command) => {
 });
 
 /** What bash offers behind these words, the last of which is being typed. */
-function offered(...words: string[]): string[] {
+const offered = (...words: string[]): string[] => offeredIn(temporaryFolder(), ...words);
+
+/** In a folder. "filenames" comes first where bash is told to quote what it inserts as a path. */
+function offeredIn(folder: string, ...words: string[]): string[] {
   const file = join(temporaryFolder(), "completion.bash");
   const line = ["omnid", ...words].map((word) => `'${word}'`).join(" ");
   writeFileSync(
     file,
-    `${cli("completion", "bash")}COMP_WORDS=(${line}); COMP_CWORD=${words.length}\n_omnid; printf '%s\\n' "\${COMPREPLY[@]}"\n`,
+    `${cli("completion", "bash")}compopt() { echo "$2"; }
+COMP_WORDS=(${line}); COMP_CWORD=${words.length}\n_omnid; printf '%s\\n' "\${COMPREPLY[@]}"\n`,
   );
-  return execFileSync("bash", ["--noprofile", "--norc", file], { encoding: "utf8" }).trim().split("\n");
+  return execFileSync("bash", ["--noprofile", "--norc", file], { cwd: folder, encoding: "utf8" }).trim().split("\n");
 }
 
 test("bash offers commands, options and the values of options", () => {
@@ -31,11 +35,28 @@ test("bash offers commands, options and the values of options", () => {
   expect(offered("tail", "la")).toEqual(["last"]);
 });
 
+test("bash offers a path as one word, and folders alone for a Workspace", () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "my trace*.jsonl"), "");
+  mkdirSync(join(folder, "my work"));
+  expect(offeredIn(folder, "verify", "my").sort()).toEqual(["filenames", "my trace*.jsonl", "my work"]);
+  for (const flag of ["-w", "--workspace"])
+    expect(offeredIn(folder, "chat", flag, "")).toEqual(["filenames", "my work"]);
+});
+
 test("zsh takes its script", ({ skip }) => {
   if (spawnSync("zsh", ["--version"]).error !== undefined) skip("there is no zsh");
   const file = join(temporaryFolder(), "_omnid");
   writeFileSync(file, cli("completion", "zsh"));
   execFileSync("zsh", ["-n", file]);
+  // What its completion system is asked for.
+  const asked = (command: string) => {
+    const lines = `compdef() { :; }; _arguments() { print -rl -- "$@"; }; . ${file}; words=(omnid ${command} ''); CURRENT=3; _omnid`;
+    return execFileSync("zsh", ["-f", "-c", lines], { encoding: "utf8" }).trim().split("\n");
+  };
+  expect(asked("verify")).toContain("1:file:_files");
+  const folders = asked("chat").filter((line) => line.endsWith("]:folder:_files -/"));
+  expect(folders.map((line) => line.split("[")[0])).toEqual(["-w", "--workspace"]);
 });
 
 test.each([
