@@ -5,6 +5,7 @@ import { Argument, Command, CommanderError, InvalidArgumentError, Option } from 
 import type { ChatOptions } from "./cli/chat.js";
 import type { CommandShape, Shell } from "./cli/completion.js";
 import { EXIT_INTERRUPTED, EXIT_IO, EXIT_USAGE } from "./cli/exit-codes.js";
+import { printableText } from "./cli/printable.js";
 import type { SessionsOptions } from "./cli/sessions.js";
 import type { TailOptions } from "./cli/tail.js";
 import { VERSION } from "./version.js";
@@ -36,6 +37,8 @@ const program = new Command("omnid")
   .description("A server for AI agents: prompts in, OmniMessages out, over SSE that loses none of them.")
   .version(VERSION)
   .showHelpAfterError("(omnid --help lists the commands, and each has a --help of its own)")
+  // It repeats what is wrong, which a script may have from anywhere.
+  .configureOutput({ outputError: (text, write) => write(printableText(text)) })
   // It would end the process, before a write that failed is known: what it throws comes to the end of this file.
   .exitOverride();
 

@@ -3,6 +3,9 @@
 export const printable = (line: string): string =>
   line.replace(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, (c) => `\\u{${c.codePointAt(0)!.toString(16)}}`);
 
+/** Line feeds and tabs stay. */
+export const printableText = (text: string): string => text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, printable);
+
 /**
  * JSON that means the same and steers nothing. JSON itself escapes what is below a space; what else a terminal obeys or
  * does not show stands in strings alone.

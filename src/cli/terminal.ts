@@ -2,7 +2,7 @@
 // one without the other. Colours and a line that changes in place are for terminals alone.
 
 import type { Writable } from "node:stream";
-import { printable } from "./printable.js";
+import { printable, printableText } from "./printable.js";
 
 export type Style = "plain" | "dim" | "bold" | "red" | "green" | "yellow" | "cyan";
 
@@ -49,14 +49,14 @@ export class Terminal {
   answer(text: string): void {
     this.#clear();
     const isTty = this.#streams.stdout.isTTY === true;
-    this.#streams.stdout.write(isTty ? shown(text) : text);
+    this.#streams.stdout.write(isTty ? printableText(text) : text);
     this.#wrote("stdout", text);
   }
 
   /** Something about it, on standard error. */
   note(text: string, style: Style = "plain"): void {
     this.#clear();
-    const safe = shown(text);
+    const safe = printableText(text);
     const isPlain = style === "plain" || !this.#isColoured.stderr;
     this.#streams.stderr.write(isPlain ? safe : `${CODES[style]}${safe}${RESET}`);
     this.#wrote("stderr", text);
@@ -97,6 +97,3 @@ export class Terminal {
     if (text !== "") this.#isInLine[where] = !text.endsWith("\n");
   }
 }
-
-/** Line feeds and tabs stay. */
-const shown = (text: string): string => text.replaceAll("\r\n", "\n").replace(/[^\n\t]+/g, printable);

@@ -71,6 +71,17 @@ test("a refusal and an address that is none hold nothing that steers", async () 
   expect(wrong.err[0]).not.toMatch(STEERING);
 });
 
+test.each([
+  ["a value", ["chat", "-m", "a\u001b[31m\u202e", "hi"]],
+  ["an option", ["sessions", "--a\u001b[31m\u202e"]],
+  ["a command", ["a\u001b[31m\u202e"]],
+])("a command line that is wrong is said without what steers: %s", async (_, args) => {
+  const { code, stderr } = await runCli(args);
+  expect(code).toBe(64);
+  expect(stderr).toContain("a\\u{1b}[31m\\u{202e}");
+  expect(stderr.replaceAll("\n", "")).not.toMatch(STEERING);
+});
+
 test("a configuration that is wrong is said without what steers", async () => {
   const { code, stderr } = await runCli(["models"], { env: { OMNID_MODEL: "a\u001b[31m\u202e" } });
   expect(code).toBe(78);
