@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { beforeAll, describe, expect, test } from "vitest";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
-import { hasBrowser, openWindow, question, ready, send } from "./browser.js";
+import { hasBrowser, openWindow, question, readQuestion, ready, send } from "./browser.js";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -71,6 +71,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
     const said = page.getByRole("status");
     await send(page, "/run echo spoken");
     await said.getByText("exec_command needs your approval.").waitFor();
+    await readQuestion(page);
     await page.keyboard.press("Control+Enter");
     await ready(page);
     await said.getByText(/^Finished\. .*ended with exit code 0/).waitFor();
@@ -81,7 +82,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
   test("by keyboard alone: a denial with its reason, the list, the search, a menu, a dialog and back", async () => {
     const page = await (await openWindow())(server.url);
     await send(page, "/run echo no");
-    await question(page).waitFor();
+    await readQuestion(page);
     await page.keyboard.press("Control+Backspace");
     await page.keyboard.type("not today");
     await page.keyboard.press("Enter");

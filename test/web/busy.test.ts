@@ -9,7 +9,7 @@ import { api, at, makeSession } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
 import { answer, calls, finish, gate, say, startUpstream, type Upstream, usage } from "../support/upstream.js";
-import { activity, hasBrowser, openWindow, ready, send } from "./browser.js";
+import { activity, hasBrowser, openWindow, readQuestion, ready, send } from "./browser.js";
 
 describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 }, () => {
   let upstream: Upstream;
@@ -188,8 +188,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     const edit = { file_path: "a.txt", old_string: "one\ntwo", new_string: "one\n2" };
     upstream.script(calls({ id: "e", name: "edit_file", args: edit }), answer("There is no such file, it seems."));
     await send(page, "edit it");
-    const request = page.getByRole("region", { name: "Approval of edit_file" });
-    await request.waitFor();
+    await readQuestion(page);
     const shown = (from: string) => page.locator(`${from} .diff .line`).allTextContents();
     expect(await shown(".request")).toEqual(["  one\n", "- two\n", "+ 2\n"]);
     await page.keyboard.press("Control+Enter");

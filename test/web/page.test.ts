@@ -15,6 +15,7 @@ import {
   hasBrowser,
   openWindow,
   question,
+  readQuestion,
   ready,
   send,
   shownItems,
@@ -206,7 +207,7 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     await page.keyboard.press("Shift+Enter");
     await page.keyboard.type("echo b");
     await page.keyboard.press("Enter");
-    await question(page).waitFor();
+    await readQuestion(page);
     await page.getByRole("button", { name: "Allow" }).focus();
     await page.keyboard.press("Enter");
     await ready(page);

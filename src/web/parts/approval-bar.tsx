@@ -3,8 +3,9 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../client/index.js";
 import { decide } from "../actions.js";
-import { draft, now, selectedId, view } from "../state.js";
+import { now, selectedId, view } from "../state.js";
 import { visibleText } from "../visible-text.js";
+import { useRead, useShortcuts } from "./approval-keys.js";
 import { Arguments } from "./arguments.js";
 import { focusPrompt } from "./focus.js";
 
@@ -13,32 +14,35 @@ const keyOf = ({ sessionId, toolCall }: Approval): string => JSON.stringify([ses
 
 export function ApprovalBar() {
   const approvals = selectedId.value === null ? NONE : (view.value?.approvals ?? NONE);
+  const place = JSON.stringify(approvals.map(keyOf));
   return (
     <div id="approvals">
       {approvals.map((approval, index) => (
-        <Request key={keyOf(approval)} approval={approval} isFirst={index === 0} />
+        <Request key={keyOf(approval)} approval={approval} isFirst={index === 0} place={place} />
       ))}
     </div>
   );
 }
 
-function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }) {
+function Request({ approval, isFirst, place }: { approval: Approval; isFirst: boolean; place: string }) {
   const { name, arguments: args } = approval.toolCall.payload;
   const [isGiving, setGiving] = useState(false);
   const [reason, setReason] = useState("");
   const panel = useRef<HTMLElement>(null);
   const reasonBox = useRef<HTMLInputElement>(null);
-  const give = async (decision: "allow" | "deny") => {
-    if (isGiving) return;
+  const { isRead, mayAnswer } = useRead(place);
+  const give = async (event: Event, decision: "allow" | "deny") => {
+    if (isGiving || !mayAnswer(event)) return;
     setGiving(true);
     // It was said why. Whoever is still asked may try again.
     if (!(await decide(approval, decision, reason.trim()))) setGiving(false);
   };
-  useShortcuts(
+  useShortcuts({
     isFirst,
-    () => void give("allow"),
-    () => reasonBox.current?.focus(),
-  );
+    panel,
+    allow: (event) => void give(event, "allow"),
+    deny: () => reasonBox.current?.focus(),
+  });
   // The keyboard goes on where it was wanted.
   useEffect(() => {
     const own = panel.current;
@@ -47,7 +51,15 @@ function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }
     };
   }, []);
   return (
-    <section class="request" aria-label={`Approval of ${name}`} ref={panel}>
+    <section
+      class="request"
+      aria-label={`Approval of ${name}`}
+      ref={panel}
+      onKeyDown={(event) => {
+        // A key that is held presses a button once.
+        if (event.repeat && event.target instanceof HTMLButtonElement) event.preventDefault();
+      }}
+    >
       <div class="request-head">
         <h3>
           Allow <code>{visibleText(name)}</code>?
@@ -58,14 +70,19 @@ function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }
       <div class="answer">
         <button
           type="button"
-          class="primary"
-          aria-disabled={isGiving}
-          onClick={() => give("allow")}
+          class="primary allow"
+          aria-disabled={isGiving || !isRead}
+          onClick={(event) => give(event, "allow")}
           aria-keyshortcuts="Control+Enter"
         >
           Allow
         </button>
-        <button type="button" class="danger" aria-disabled={isGiving} onClick={() => give("deny")}>
+        <button
+          type="button"
+          class="danger"
+          aria-disabled={isGiving || !isRead}
+          onClick={(event) => give(event, "deny")}
+        >
           Deny
         </button>
         <input
@@ -78,7 +95,7 @@ function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }
           value={reason}
           onInput={(event) => setReason(event.currentTarget.value)}
           onKeyDown={(event) => {
-            if (event.key === "Enter" && !event.ctrlKey && !event.metaKey && !event.isComposing) void give("deny");
+            if (event.key === "Enter" && !event.repeat && !event.isComposing) void give(event, "deny");
             if (event.key === "Escape") focusPrompt();
           }}
         />
@@ -90,26 +107,6 @@ function Request({ approval, isFirst }: { approval: Approval; isFirst: boolean }
       </div>
     </section>
   );
-}
-
-/** A prompt that is being written keeps its keys. */
-function useShortcuts(isFirst: boolean, allow: () => void, deny: () => void): void {
-  const latest = useRef({ allow, deny });
-  latest.current = { allow, deny };
-  useEffect(() => {
-    if (!isFirst) return;
-    const onKey = (event: KeyboardEvent) => {
-      if (!(event.ctrlKey || event.metaKey) || draft.peek().trim() !== "") return;
-      if (event.key !== "Enter" && event.key !== "Backspace") return;
-      const isReason = event.target instanceof HTMLInputElement;
-      if (isReason && event.key === "Backspace") return;
-      event.preventDefault();
-      if (event.key === "Enter") latest.current.allow();
-      else latest.current.deny();
-    };
-    addEventListener("keydown", onKey);
-    return () => removeEventListener("keydown", onKey);
-  }, [isFirst]);
 }
 
 function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string {
