@@ -4,6 +4,7 @@ import { createClient, OmnidError } from "../client/index.js";
 import { basePath } from "./base-path.js";
 import { refusalText, sentence } from "./notices.js";
 import { dialog, error } from "./state.js";
+import { visibleText } from "./visible-text.js";
 
 /** Where the page is, without the slash at its end: a proxy may serve it below a path of its own. */
 export const BASE = basePath(location.pathname);
@@ -34,8 +35,8 @@ function askToken(refused: string | undefined): Promise<string> {
 
 /** What went wrong, as a sentence for the page. */
 export function inWords(cause: unknown): string {
-  if (cause instanceof OmnidError) return refusalText(cause.message, cause.details);
-  return cause instanceof Error ? sentence(cause.message) : String(cause);
+  if (cause instanceof OmnidError) return visibleText(refusalText(cause.message, cause.details));
+  return visibleText(cause instanceof Error ? sentence(cause.message) : String(cause));
 }
 
 /** Does what a person asked for; why it failed is shown. @returns whether it was done */

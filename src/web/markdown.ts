@@ -57,7 +57,8 @@ const POLICY = {
 };
 
 DOMPurify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.nodeName === "A") {
+  // What is not followed is no link to look at either.
+  if (node.nodeName === "A" && node.hasAttribute("href")) {
     node.setAttribute("target", "_blank");
     node.setAttribute("rel", "noopener noreferrer");
   }

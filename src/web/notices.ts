@@ -2,14 +2,16 @@
 
 import type { RequestEndPayload } from "../client/index.js";
 import type { Item } from "./item-types.js";
+import { visibleText } from "./visible-text.js";
 
 type Notice = Extract<Item, { kind: "notice" }>;
 
+/** Its text may be a provider's own: what cannot be seen in it is shown. */
 export const notice = (key: string, tone: Notice["tone"], text: string, more = ""): Notice => ({
   kind: "notice",
   key,
   tone,
-  text,
+  text: visibleText(text),
   more,
 });
 

@@ -9,6 +9,7 @@ import {
   type View,
 } from "../client/index.js";
 import { sentence } from "./notices.js";
+import { visibleText } from "./visible-text.js";
 
 export interface Standing {
   text: string;
@@ -58,7 +59,7 @@ export function activityOf(view: View, now: number): Standing {
   const queued = task.queued > 0 ? `, ${task.queued} queued` : "";
   if (task.state === "idle") {
     const error = task.ended?.error;
-    return error === undefined ? say(`Ready${queued}`, "idle") : say(sentence(error.message), "bad");
+    return error === undefined ? say(`Ready${queued}`, "idle") : say(visibleText(sentence(error.message)), "bad");
   }
   if (task.retry !== undefined) {
     const seconds = secondsUntil(task.retry.retryAt, now);
@@ -77,9 +78,14 @@ export function activityOf(view: View, now: number): Standing {
 function whyAgain({ messages }: View): string {
   const end = messages.findLast(({ message }) => isPayload(message, "request_end"))?.message;
   const error = end !== undefined && isPayload(end, "request_end") ? end.payload.error : undefined;
-  const what = (error && FAILURES[error.kind]) ?? "request failed";
-  return error?.http_status === undefined ? what : `${what} (${error.http_status})`;
+  if (error === undefined) return "request failed";
+  const status = error.http_status;
+  // With a status the provider did answer: how the try counts is not what happened.
+  const what = status !== undefined && status >= 500 && error.kind !== "overloaded" ? undefined : FAILURES[error.kind];
+  return status === undefined ? (what ?? "request failed") : `${what ?? statusText(status)} (${status})`;
 }
+
+const statusText = (status: number): string => (status >= 500 ? "error at the provider" : "request failed");
 
 const FAILURES: Partial<Record<ErrorKind, string>> = {
   rate_limit: "rate limit reached",

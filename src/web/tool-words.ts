@@ -64,5 +64,7 @@ export function describeState(item: ToolItem): { text: string; tone: Tone } {
 
 export function approvalText(item: ToolItem): string {
   if (item.state === "denied" || item.state === "aborted" || item.decidedBy === "") return "";
+  // A call that could not run is let through so that it is answered; nobody allowed anything.
+  if ((item.state === "failed" || item.state === "cut") && item.decidedBy === "policy") return "";
   return item.decidedBy === "policy" ? "Allowed by the Session's mode" : "Allowed by you";
 }

@@ -66,6 +66,10 @@ describe.skipIf(!hasBrowser)("a text of the model", { timeout: 120_000 }, () => 
       ["https://good.example/a", "noopener noreferrer"],
       ["mailto:ada@good.example", "noopener noreferrer"],
     ]);
+    // What is refused neither looks nor opens like a link.
+    const refused = prose(page).locator("a:not([href])");
+    expect(await refused.count()).toBe(bad.length);
+    expect(await prose(page).locator("a:not([href])[target]").count()).toBe(0);
   });
 
   test("a picture from elsewhere is named and not loaded; one that came as data is shown", async () => {
