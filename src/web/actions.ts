@@ -10,7 +10,7 @@ import {
   type Session,
 } from "../client/index.js";
 import { attempt, BASE, background, client, token } from "./connect.js";
-import { draftIsFor, draftIsForNext, dropDraft, promptKey, setDraft } from "./drafts.js";
+import { draftIsFor, draftIsForNext, dropDraft, forgetDraft, promptKey, setDraft, wasOfGone } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import { givenName, nameFrom, nameOf } from "./names.js";
 import * as state from "./state.js";
@@ -31,6 +31,11 @@ const SEND_TRIES = 3;
 export async function submit(): Promise<boolean> {
   const input = promptOf(state.draft.value, state.attachments.value);
   if (input === undefined || state.sending.value !== null) return false;
+  if (wasOfGone()) {
+    state.error.value =
+      "The Session that this was written for is not there any more. Send it again to begin a new one.";
+    return false;
+  }
   const mine: state.Sending = { sessionId: state.selectedId.value };
   state.sending.value = mine;
   const key = promptKey();
@@ -159,6 +164,7 @@ export const remove = (session: Session): Promise<boolean> =>
     await client.session(sessionId).delete();
     takeHostEvent({ type: "session_deleted", sessionId });
     if (state.selectedId.value === sessionId) open(null);
+    forgetDraft(sessionId);
   });
 
 /** Takes back what waits; its text goes into the box, unless something else is there. */

@@ -20,6 +20,7 @@ let key = "";
 
 export const setDraft = (text: string): void => {
   draft.value = text;
+  if (text === "" && selectedId.value === null) isOfGone = false;
   key = "";
   keepSoon();
 };
@@ -74,6 +75,25 @@ export function draftIsForNext(from: string): void {
   if (isShown) show(next);
   else if (text !== "" || next.files.length > 0) kept.set(null, next);
   keep();
+}
+
+/** What is written for the next Session was meant for one that is gone. */
+let isOfGone = false;
+
+/** A Session was deleted while something was being written for it. @returns whether there is something to keep */
+export function keepOfGone(from: string): boolean {
+  const mine = kept.get(from);
+  if (mine === undefined) return false;
+  draftIsForNext(from);
+  isOfGone = true;
+  return true;
+}
+
+/** Says once that what is written was meant for a Session that is gone: it would begin another one. */
+export function wasOfGone(): boolean {
+  const was = isOfGone && selectedId.value === null;
+  if (was) isOfGone = false;
+  return was;
 }
 
 /** It was sent. */

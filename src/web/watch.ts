@@ -1,12 +1,14 @@
 // Which Session is looked at, and what is known of it. What comes is shown once a frame at most, and also while the tab
 // is hidden.
 
-import { type Following, isPayload, type View } from "../client/index.js";
+import type { Following, View } from "../client/index.js";
 import { background, client, reachable } from "./connect.js";
-import { changeDraft } from "./drafts.js";
+import { changeDraft, keepOfGone } from "./drafts.js";
 import { learnName } from "./names.js";
+import { endText } from "./spoken.js";
 import { announcement, error, now, readChildren, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
+import { visibleText } from "./visible-text.js";
 
 let following: Following | undefined;
 
@@ -40,7 +42,8 @@ function showView(next: View): void {
   if (next.connection.status === "gone") {
     if (location.hash === `#${next.sessionId}`) location.hash = "";
     select(null);
-    error.value = "This Session is not there any more.";
+    const isKept = keepOfGone(next.sessionId);
+    error.value = `This Session is not there any more.${isKept ? " What was written for it is kept." : ""}`;
     return;
   }
   if (before?.connection.status !== "live" && next.connection.status === "live") reachable();
@@ -51,13 +54,9 @@ function showView(next: View): void {
 function announceChange(before: View | null, next: View): void {
   const wasBusy = before?.task !== null && before?.task !== undefined && before.task.state !== "idle";
   const asked = next.approvals.find((each) => before?.approvals.includes(each) !== true);
-  if (asked !== undefined) announce(`${asked.toolCall.payload.name} needs your approval.`);
+  if (asked !== undefined) announce(`${visibleText(asked.toolCall.payload.name)} needs your approval.`);
   else if (wasBusy && next.task?.state === "idle") {
-    const answer = next.messages.findLast(
-      ({ message }) => isPayload(message, "text") && message.payload.role === "assistant",
-    );
-    const said = answer !== undefined && isPayload(answer.message, "text") ? answer.message.payload.text : "";
-    announce(next.task.ended?.error?.message ?? `Finished. ${said.slice(0, 500)}`);
+    announce(endText(next));
   } else if (before?.connection.status === "live" && next.connection.status === "waiting") {
     announce("The connection is lost. It is tried again.");
   }

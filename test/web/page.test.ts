@@ -233,6 +233,26 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
     await row.waitFor({ state: "detached" });
   });
 
+  test("what is being written for a Session that goes stays in the box, and begins another only when that was said", async () => {
+    const page = await (await openWindow())(server.url);
+    const prompt = page.getByLabel("Prompt", { exact: true });
+    await send(page, "/think before");
+    await ready(page);
+    await prompt.fill("/think an important draft");
+    const id = idOf(page);
+    expect((await api(server, "DELETE", `/api/sessions/${id}`)).status).toBeLessThan(300);
+    await page.getByText("What was written for it is kept.").waitFor();
+    expect(await prompt.inputValue()).toBe("/think an important draft");
+    await prompt.press("Enter");
+    await page.getByText("Send it again to begin a new one.").waitFor();
+    expect(await prompt.inputValue()).toBe("/think an important draft");
+    expect(idOf(page)).toBe("");
+    await prompt.press("Enter");
+    await ready(page);
+    expect(idOf(page)).not.toBe(id);
+    expect(await page.evaluate("JSON.stringify({ ...sessionStorage })")).not.toContain(id);
+  });
+
   test("a refusal is shown in the server's words, and the prompt stays in the box", async () => {
     const page = await (await openWindow())(server.url);
     await page.getByLabel("Workspace").fill("/no/such/folder");

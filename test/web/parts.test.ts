@@ -1,14 +1,16 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { emptyView, type RequestError, type View } from "../../src/client/index.js";
 import * as make from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { basePath } from "../../src/web/base-path.js";
 import { lineDiff } from "../../src/web/diff.js";
+import type { ToolItem } from "../../src/web/item-types.js";
 import { type Keyed, ListMemory } from "../../src/web/list-memory.js";
-import { refusalText, sentence } from "../../src/web/notices.js";
+import { notice, refusalText, sentence } from "../../src/web/notices.js";
+import { endText } from "../../src/web/spoken.js";
 import { activityOf, connectionText, lastRequest } from "../../src/web/standing.js";
-import { isRepeated, readArguments } from "../../src/web/tool-words.js";
+import { approvalText, isRepeated, readArguments } from "../../src/web/tool-words.js";
 import { indexAt, offsetsOf, rangeAt, WHOLE_UP_TO } from "../../src/web/virtual-window.js";
 import { visibleText } from "../../src/web/visible-text.js";
 import { AT } from "../support/messages.js";
@@ -46,7 +48,11 @@ test.each<[Partial<RequestError>, string]>([
   [{ kind: "rate_limit", http_status: 429 }, "Try 2 in 3 s: rate limit reached (429)"],
   [{ kind: "overloaded", http_status: 503 }, "Try 2 in 3 s: provider overloaded (503)"],
   [{ kind: "network" }, "Try 2 in 3 s: connection to the provider failed"],
-  [{ kind: "unknown", http_status: 500 }, "Try 2 in 3 s: request failed (500)"],
+  [{ kind: "timeout" }, "Try 2 in 3 s: provider too slow"],
+  [{ kind: "timeout", http_status: 500 }, "Try 2 in 3 s: error at the provider (500)"],
+  [{ kind: "network", http_status: 502 }, "Try 2 in 3 s: error at the provider (502)"],
+  [{ kind: "unknown", http_status: 500 }, "Try 2 in 3 s: error at the provider (500)"],
+  [{ kind: "unknown", http_status: 409 }, "Try 2 in 3 s: request failed (409)"],
 ])("while a Request is tried again, what happened to it is said: %j", (error, text) => {
   const retryAt = "2026-07-18T03:10:22.000Z";
   const end = make.requestEnd(AT, { status: "timeout", error: { kind: "unknown", message: "m", ...error } });
@@ -261,4 +267,53 @@ test.each([
 test("what can be seen stays as it is: letters of any script, lines, tabs, emoji of several parts", () => {
   const text = "if a:\n\tprint('Grüße, שלום, 日本 नमस्ते') ❤\ufe0f 👩🏽\u200d💻 👩\u200d❤\ufe0f\u200d👨 ⟨⟩";
   expect(visibleText(text)).toBe(text);
+});
+
+describe("what a screen reader is told of a Task's end", () => {
+  const ended = { taskId: "t" };
+  const idle = { state: "idle", queued: 0, pendingApprovals: 0, records: 1 } as const;
+  const told = (messages: OmniMessage[], how: Record<string, unknown>) => {
+    const task = { ...idle, ended: { ...ended, ...how } } as View["task"];
+    return endText({
+      task,
+      messages: messages.map((message, key) => ({ key: String(key), message })) as View["messages"],
+    });
+  };
+  const before = [make.userText(AT, "one"), make.assistantText(AT, "an older answer")];
+  const abort = (reason: string) => make.abort(AT, reason);
+
+  test("is what was answered, without the marks of its Markdown", () => {
+    const answer = make.assistantText(AT, "# Done\n\nIt is **very** `good`:\n\n- [a](https://x.example)\n- b");
+    expect(told([...before, make.userText(AT, "two"), answer], { status: "completed" })).toBe(
+      "Finished. Done It is very good: a b",
+    );
+  });
+
+  test.each<[string, string, OmniMessage[]]>([
+    ["You stopped this.", "aborted", [abort("user")]],
+    ["Interrupted: the server was restarted.", "aborted", [abort("server_restarted")]],
+    ["Stopped.", "aborted", []],
+    ["Failed: Timeout.", "timeout", []],
+    ["Finished.", "completed", []],
+  ])("is %j and nothing of an older Task", (text, status, more) => {
+    expect(told([...before, make.userText(AT, "two"), ...more], { status })).toBe(text);
+  });
+
+  test("is why it failed, with what cannot be seen by its number", () => {
+    const error = { kind: "unknown", message: "it \u001b[31mbroke" };
+    expect(told(before, { status: "failed", error })).toBe("Failed: It ⟨U+001B⟩[31mbroke.");
+  });
+});
+
+test("a notice shows what cannot be seen in a provider's error by its number", () => {
+  expect(notice("k", "bad", "no\u202e \u001b]8;;x").text).toBe("no⟨U+202E⟩ ⟨U+001B⟩]8;;x");
+});
+
+test.each([
+  ["failed", "policy", ""],
+  ["cut", "policy", ""],
+  ["done", "policy", "Allowed by the Session's mode"],
+  ["failed", "user", "Allowed by you"],
+])("of a call that is %s, decided by %s, it is said: %j", (state, decidedBy, text) => {
+  expect(approvalText({ state, decidedBy } as ToolItem)).toBe(text);
 });
