@@ -37,5 +37,6 @@ export type Item =
   | { kind: "file"; key: string; name: string; role: string }
   | { kind: "notice"; key: string; tone: "quiet" | "warn" | "bad"; text: string; more: string }
   | { kind: "compaction"; key: string; status: string; reason: string; context: number; summary: string }
-  | { kind: "subagent"; key: string; sessionId: string; items: readonly Item[] }
+  /** `asked`: how its prompt begins; empty where that is not known. */
+  | { kind: "subagent"; key: string; sessionId: string; asked: string; items: readonly Item[] }
   | ToolItem;

@@ -4,10 +4,19 @@
 // The fold over the messages is kept for as long as they stay the same list, so that a fragment costs what is open and
 // not what was ever said.
 
-import type { Approval, ChildView, Fragment, View, ViewMessage } from "../client/index.js";
+import {
+  type Approval,
+  type ChildView,
+  type Fragment,
+  isPayload,
+  type View,
+  type ViewMessage,
+} from "../client/index.js";
 import { type Folded, foldMessages } from "./fold.js";
 import type { Item, ToolItem } from "./item-types.js";
+import { nameFrom } from "./names.js";
 import { type Call, newCall } from "./tool-calls.js";
+import { visibleText } from "./visible-text.js";
 
 /** What stands around a list of messages. `childId` is undefined for the Session's own. */
 interface Surroundings {
@@ -160,7 +169,17 @@ function subagentItem(key: string, sessionId: string, around: Surroundings): Ite
   const child = Object.hasOwn(children, sessionId) ? children[sessionId] : around.read.get(sessionId);
   const open = around.view.fragments.filter(({ origin }) => origin.at(-1) === sessionId);
   const folded = child === undefined ? foldMessages([], { first: 0, confirmed: 0, isChild: true }) : childFold(child);
-  return { kind: "subagent", key, sessionId, items: withOpen(folded, open, { ...around, childId: sessionId }) };
+  const asked = askedOf(child);
+  return { kind: "subagent", key, sessionId, asked, items: withOpen(folded, open, { ...around, childId: sessionId }) };
+}
+
+/** How a child's prompt begins, by which it is told from others. */
+export function askedOf(child: ChildView | undefined): string {
+  for (const { message } of [...(child?.before ?? []), ...(child?.since ?? [])]) {
+    if (isPayload(message, "text") && message.payload.role === "user")
+      return visibleText(nameFrom(message.payload.text));
+  }
+  return "";
 }
 
 function unreachable(type: never): never {

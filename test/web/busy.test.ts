@@ -155,7 +155,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await request.or(parents).first().waitFor();
     if ((await parents.count()) > 0) await parents.getByRole("button", { name: "Allow" }).click();
     await request.waitFor();
-    expect(await request.textContent()).toContain("Asked by a subagent.");
+    expect(await request.textContent()).toContain("Asked by a subagent for “for the child”.");
     await request.getByRole("button", { name: "Allow" }).click();
     await ready(page);
     const card = page.locator(".subagent .tool");

@@ -12,7 +12,7 @@ import {
 } from "../../src/protocol/builders.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { Item, ToolItem } from "../../src/web/item-types.js";
-import { itemsOf } from "../../src/web/items.js";
+import { askedOf, itemsOf } from "../../src/web/items.js";
 import {
   AT,
   aborted,
@@ -206,4 +206,17 @@ test("a child that the stream has not carried is shown by its own records, until
     after = reduceView(after, { type: "message", id: `1-${index + 1}`, message: withOrigin(message, "child-1") });
   }
   expect(cardOf(after).items).toMatchObject([{ kind: "thinking", text: "live" }]);
+});
+
+test("a subagent is told from others by how its prompt begins", () => {
+  const child = (text: string) => ({
+    before: [{ key: "1", message: userText(AT, text) }],
+    since: [],
+    count: 1,
+    isRead: true,
+    isBehind: false,
+  });
+  expect(askedOf(child("count the files"))).toBe("count the files");
+  expect(askedOf(child("list\u202e them"))).not.toContain("\u202e");
+  expect(askedOf(undefined)).toBe("");
 });

@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../client/index.js";
 import { decide } from "../actions.js";
+import { askedOf } from "../items.js";
 import { now, selectedId, view } from "../state.js";
 import { visibleText } from "../visible-text.js";
 import { useRead, useShortcuts } from "./approval-keys.js";
@@ -119,5 +120,8 @@ function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string
         ? `Waiting for ${minutes} min`
         : `Waiting since ${new Date(requestedAt).toLocaleString()}`;
   const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`;
-  return `${isChild ? "Asked by a subagent. " : ""}${since}${until}`;
+  const children = view.value?.children ?? {};
+  const asked = isChild && Object.hasOwn(children, sessionId) ? askedOf(children[sessionId]) : "";
+  const who = asked === "" ? "" : ` for “${asked}”`;
+  return `${isChild ? `Asked by a subagent${who}. ` : ""}${since}${until}`;
 }

@@ -151,7 +151,7 @@ function ThinkingCard({ item }: Of<"thinking">) {
 const SOON_MS = 500;
 
 function SubagentCard({ item }: Of<"subagent">) {
-  const { sessionId, items } = item;
+  const { sessionId, asked, items } = item;
   const isEmpty = items.length === 0;
   useEffect(() => {
     if (!isEmpty) return;
@@ -159,7 +159,12 @@ function SubagentCard({ item }: Of<"subagent">) {
     return () => clearTimeout(timer);
   }, [isEmpty, sessionId]);
   return (
-    <Folded id={item.key} class="subagent" isOpenAtFirst={true} summary="Subagent">
+    <Folded
+      id={item.key}
+      class="subagent"
+      isOpenAtFirst={true}
+      summary={asked === "" ? "Subagent" : `Subagent: ${asked}`}
+    >
       <div class="items">
         {isEmpty && <p class="faint">{readChildren.value.has(sessionId) ? "Nothing of it is here any more." : "…"}</p>}
         {items.map((each) => (
