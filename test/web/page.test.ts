@@ -368,6 +368,8 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
         response.writeHead(answer.statusCode ?? 502, answer.headers);
         answer.pipe(response);
       });
+      // A page that is closed asks for no answer: giving it up before it came is an error to Node.
+      onward.on("error", () => response.destroy());
       response.on("close", () => onward.destroy());
       request.pipe(onward);
     }).listen(0, "127.0.0.1");
