@@ -86,6 +86,8 @@ export class EventStream {
     const { origin, pathname, search } = new URL(url);
     agent ??= createAgent();
     const dispatcher = await agent;
+    // Loading it takes a moment, in which whoever asked may have left: then nothing is sent.
+    if (this.#isOver || this.#options.signal.aborted) return this.#end();
     dispatcher.dispatch({ origin, path: pathname + search, method: "POST", headers, body }, this.#answer);
     let head = this.#answer.takeHead();
     while (head === undefined) {
