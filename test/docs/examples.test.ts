@@ -68,7 +68,13 @@ beforeAll(async () => {
 describe.each(SITUATIONS)("$name:", (situation) => {
   const printed = async (command: string, file: string, atEnd: AtEnd) => {
     const { proxy, think } = await stage(situation, atEnd);
-    const { stdout, stderr, code } = await run(command, [join(folder, file), situation.prompt], proxy.url, think);
+    const { stdout, stderr, code } = await run(
+      command,
+      [join(folder, file), situation.prompt],
+      proxy.url,
+      think,
+      atEnd,
+    );
     expect(code, stderr).toBe(0);
     return { stdout, stderr, proxy };
   };
@@ -137,8 +143,10 @@ async function stage({ cutAt, forgets, isKilled }: Situation, atEnd: AtEnd) {
 }
 
 /** Runs an example, and says yes to each question. */
-function run(command: string, args: string[], url: string, think: () => Promise<void>) {
+function run(command: string, args: string[], url: string, think: () => Promise<void>, atEnd: AtEnd) {
   const child = spawn(command, args, { env: { PATH: process.env.PATH, HOME: process.env.HOME, OMNID_URL: url } });
+  // One that follows for ever must not outlive a test that failed.
+  atEnd(async () => void child.kill("SIGKILL"));
   const output = { stdout: "", stderr: "" };
   let answered = 0;
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
