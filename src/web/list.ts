@@ -1,7 +1,7 @@
 // The list of Sessions, kept current by the server's events. One tab holds the stream and tells the others.
 
 import { type HostEvent, type Session, withHostEvent } from "../client/index.js";
-import { BASE, background, client, token } from "./connect.js";
+import { BASE, background, client, reachable, token } from "./connect.js";
 import { forgetDraft } from "./drafts.js";
 import { moreSessions, sessions } from "./state.js";
 import { inOneTab, scopeOf } from "./tab-locks.js";
@@ -44,8 +44,10 @@ export async function followList(): Promise<void> {
   const scope = `omnid-events-${BASE}-${await scopeOf(token())}`;
   const tabs = new BroadcastChannel(scope);
   tabs.onmessage = ({ data }: MessageEvent<HostEvent | { type: "listed" }>) => {
-    if (data.type === "listed") void background(readList);
-    else takeHostEvent(data);
+    if (data.type === "listed") {
+      reachable();
+      void background(readList);
+    } else takeHostEvent(data);
   };
   await inOneTab(scope, async () => {
     const following = client.sessions.follow({
@@ -60,6 +62,7 @@ export async function followList(): Promise<void> {
     following.subscribe(() => {
       const isLive = following.view.connection.status === "live";
       if (isLive && !wasLive) {
+        reachable();
         sessions.value = withOlder(following.view.sessions);
         tabs.postMessage({ type: "listed" });
       }

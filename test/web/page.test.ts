@@ -166,6 +166,8 @@ describe.skipIf(!hasBrowser)("the page", { timeout: 180_000 }, () => {
       const box = await page.locator(id).boundingBox();
       expect(box && box.x >= 0 && box.x + box.width <= width && box.y >= 0 && box.y + box.height <= 780, id).toBe(true);
     }
+    // Also where the list is a drawer that is closed.
+    expect(await page.getByRole("heading", { level: 1 }).count()).toBe(1);
     const list = page.getByRole("complementary");
     if (width < 768) {
       expect(await list.isVisible()).toBe(false);
@@ -338,6 +340,18 @@ describe.skipIf(!hasBrowser)("the page and its server", { timeout: 180_000 }, ()
     await said.waitFor();
     await page.reload();
     await said.waitFor();
+  });
+
+  test("outside of a Session, too, it is no news any more that the server could not be reached once it answers", async () => {
+    const server = await startOmnid({ env: { PORT: String(await freePort()) } });
+    const page = await (await openWindow())(server.url);
+    await page.getByText("What should be done?").waitFor();
+    await server.stop("SIGKILL");
+    await send(page, "nobody hears this");
+    await page.getByRole("alert").getByText("cannot be reached").waitFor();
+    await server.restart();
+    await page.getByRole("alert").waitFor({ state: "detached" });
+    expect(await page.getByLabel("Prompt", { exact: true }).inputValue()).toBe("nobody hears this");
   });
 
   test("without a network the page says that it is offline, and is back with it", async () => {

@@ -62,9 +62,9 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
       }}
     >
       <div class="request-head">
-        <h3>
+        <h2>
           Allow <code>{visibleText(name)}</code>?
-        </h3>
+        </h2>
         <p class="note">{noteOf(approval)}</p>
       </div>
       <Arguments name={name} json={args} />

@@ -26,7 +26,7 @@ export function Header() {
         <Icon name="list" />
       </button>
       <div class="heading">
-        <h2 id="title">{title}</h2>
+        <h1 id="title">{title}</h1>
         {session !== null && (
           <p id="subtitle" class="faint" title={session.workspace}>
             {session.workspace}

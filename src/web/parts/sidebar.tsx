@@ -39,7 +39,7 @@ export function Sidebar() {
     >
       <div class="brand">
         <img src="./icon.svg" alt="" width="24" height="24" />
-        <h1>omnid</h1>
+        <strong>omnid</strong>
         <button
           type="button"
           class="quiet-icon phone-only"

@@ -21,7 +21,7 @@ export function Welcome() {
   };
   return (
     <section class="welcome" aria-labelledby="welcome-title">
-      <h3 id="welcome-title">What should be done?</h3>
+      <h2 id="welcome-title">What should be done?</h2>
       <p class="faint">
         The first prompt starts a Session. It runs on the server: close this page, come back, and it is all here.
       </p>
