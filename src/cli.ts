@@ -4,10 +4,10 @@
 import { Argument, Command, CommanderError, InvalidArgumentError, Option } from "commander";
 import type { ChatOptions } from "./cli/chat.js";
 import type { CommandShape, Shell } from "./cli/completion.js";
-import { EXIT_INTERRUPTED, EXIT_IO, EXIT_USAGE } from "./cli/exit-codes.js";
 import { printableText } from "./cli/printable.js";
 import type { SessionsOptions } from "./cli/sessions.js";
 import type { TailOptions } from "./cli/tail.js";
+import { EXIT_INTERRUPTED, EXIT_IO, EXIT_USAGE } from "./exit-codes.js";
 import { VERSION } from "./version.js";
 
 const out = (line: string) => void process.stdout.write(`${line}\n`);

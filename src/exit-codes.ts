@@ -8,7 +8,9 @@ export const EXIT_UNREACHABLE = 2;
 export const EXIT_USAGE = 64;
 /** What was asked for cannot be written (sysexits EX_IOERR). */
 export const EXIT_IO = 74;
-/** The configuration is wrong (sysexits EX_CONFIG), as the server itself ends. */
+/** Another server has the data directory (sysexits EX_TEMPFAIL). */
+export const EXIT_HELD = 75;
+/** The configuration is wrong (sysexits EX_CONFIG). */
 export const EXIT_CONFIG = 78;
 /** As a shell has it for a command that Ctrl-C ended. */
 export const EXIT_INTERRUPTED = 130;

@@ -11,6 +11,7 @@ import { HeartbeatWheel } from "./channel/heartbeat.js";
 import { ReplayBudget } from "./channel/replay-budget.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Config, loadConfig } from "./config.js";
+import { EXIT_CONFIG, EXIT_FAILED, EXIT_HELD } from "./exit-codes.js";
 import type { App } from "./http/context.js";
 import { standardError } from "./http/log-output.js";
 import { createLog } from "./http/logging.js";
@@ -40,10 +41,6 @@ import { scrubEnvironment } from "./tools/scrub-environment.js";
 import { createTraceStore } from "./trace/jsonl-store.js";
 import { makeFolder } from "./trace/make-folder.js";
 
-/** The configuration is wrong (sysexits EX_CONFIG). */
-const EXIT_CONFIG = 78;
-/** Another server has the data directory (sysexits EX_TEMPFAIL). */
-const EXIT_HELD = 75;
 /** What a client is told to wait before it comes back to a server that ends. */
 const SHUTDOWN_RETRY_MS = 2_000;
 
@@ -107,7 +104,7 @@ export async function openServer(config: Config, log: Logger): Promise<Opened> {
   } catch (error) {
     await lease.value.release();
     log.debug({ err: error }, "start failed");
-    return { ok: false, exitCode: 1, problem: `cannot start: ${reasonOf(error)}` };
+    return { ok: false, exitCode: EXIT_FAILED, problem: `cannot start: ${reasonOf(error)}` };
   }
 }
 

@@ -12,10 +12,10 @@ import {
   type View,
 } from "../client/index.js";
 import { systemClock } from "../clock.js";
+import { EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNREACHABLE, EXIT_USAGE } from "../exit-codes.js";
 import { toLine } from "../protocol/message.js";
 import { Approving } from "./approving.js";
 import { type Connected, connect, type ServerOptions } from "./connect.js";
-import { EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNREACHABLE, EXIT_USAGE } from "./exit-codes.js";
 import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { askAt, type Questions } from "./questions.js";

@@ -2,7 +2,7 @@
 
 import { readFileSync } from "node:fs";
 import { type Config, loadConfig } from "../config.js";
-import { EXIT_CONFIG } from "./exit-codes.js";
+import { EXIT_CONFIG } from "../exit-codes.js";
 import { printable } from "./printable.js";
 
 /** Runs a command on the configuration of `env`. @returns its exit code, or 78 with every problem on standard error. */

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { type Client, type ClientOptions, createClient, OmnidError } from "../client/index.js";
 import { systemClock } from "../clock.js";
 import { type Config, loadConfig } from "../config.js";
-import { EXIT_CONFIG, EXIT_UNREACHABLE, EXIT_USAGE } from "./exit-codes.js";
+import { EXIT_CONFIG, EXIT_UNREACHABLE, EXIT_USAGE } from "../exit-codes.js";
 
 export interface ServerOptions {
   url?: string;

@@ -1,8 +1,8 @@
 // `omnid sessions`: the Sessions of a running server, newest activity first.
 
 import { OmnidError, type Session } from "../client/index.js";
+import { EXIT_UNREACHABLE } from "../exit-codes.js";
 import { connect, type ServerOptions } from "./connect.js";
-import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { printable, printableJson } from "./printable.js";
 import { table } from "./table.js";
 import { shortened } from "./transcript-text.js";

@@ -2,9 +2,9 @@
 
 import { OmnidError, type View } from "../client/index.js";
 import { systemClock } from "../clock.js";
+import { EXIT_UNREACHABLE } from "../exit-codes.js";
 import { toLine } from "../protocol/message.js";
 import { connect, type ServerOptions } from "./connect.js";
-import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { Terminal } from "./terminal.js";

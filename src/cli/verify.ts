@@ -2,9 +2,9 @@
 // a stream, line by line, so a Trace may be larger than memory. Lines end at LF only: U+2028 and its kind are content.
 
 import { createReadStream } from "node:fs";
+import { EXIT_UNREACHABLE } from "../exit-codes.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { classify, StreamValidator } from "../protocol/validate.js";
-import { EXIT_UNREACHABLE } from "./exit-codes.js";
 import { printable } from "./printable.js";
 
 export interface VerifyOptions {

@@ -149,17 +149,19 @@ function run(command: string, args: string[], url: string, think: () => Promise<
   atEnd(async () => void child.kill("SIGKILL"));
   const output = { stdout: "", stderr: "" };
   let answered = 0;
+  let refuse: (cause: unknown) => void = () => {};
   child.stdout.setEncoding("utf8").on("data", (text: string) => {
     output.stdout += text;
   });
   child.stderr.setEncoding("utf8").on("data", (text: string) => {
     output.stderr += text;
     for (; answered < output.stderr.split("[y/N] ").length - 1; answered++) {
-      void think().then(() => child.stdin.write("y\n"));
+      think().then(() => child.stdin.write("y\n"), refuse);
     }
   });
   child.stdin.on("error", () => {});
   return new Promise<typeof output & { code: number | null }>((resolve, reject) => {
+    refuse = reject;
     child.on("error", reject).on("close", (code) => resolve({ ...output, code }));
   });
 }
