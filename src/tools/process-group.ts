@@ -7,9 +7,8 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, tmpdir } from "node:os";
-import type { Readable } from "node:stream";
 import type { Clock } from "../clock.js";
-import { type OutputPipe, openOutputPipe } from "./output-pipe.js";
+import { type OutputPipe, type OutputReader, openOutputPipe } from "./output-pipe.js";
 
 /** From SIGTERM to SIGKILL. */
 export const TERM_GRACE_MS = 2_000;
@@ -59,7 +58,7 @@ export async function startCommand(options: CommandOptions): Promise<ProcessGrou
       detached: true,
       stdio: ["ignore", output, "ignore", "pipe"],
     });
-    return new ProcessGroup(child, pipe?.reader ?? (child.stdout as Readable), clock);
+    return new ProcessGroup(child, pipe?.reader ?? (child.stdout as OutputReader), clock);
   } catch (error) {
     pipe?.reader.destroy();
     throw error;
@@ -73,7 +72,7 @@ export class ProcessGroup {
   /** Resolves when the command is over and its group was killed. Never rejects. */
   readonly ended: Promise<CommandEnd>;
   readonly #child: ChildProcess;
-  readonly #reader: Readable;
+  readonly #reader: OutputReader;
   readonly #clock: Clock;
   #finish!: (end: CommandEnd) => void;
   #over = false;
@@ -82,7 +81,7 @@ export class ProcessGroup {
   #cancelEscalation: (() => void) | undefined;
   #wake: (() => void) | undefined;
 
-  constructor(child: ChildProcess, reader: Readable, clock: Clock) {
+  constructor(child: ChildProcess, reader: OutputReader, clock: Clock) {
     this.#child = child;
     this.#reader = reader;
     this.#clock = clock;
@@ -101,10 +100,10 @@ export class ProcessGroup {
     child.once("exit", (code, signal) => this.#finish(exitOf(code, signal)));
     // The watcher may be killed before we hang up.
     child.stdio[3]?.on("error", () => {});
-    for (const event of ["readable", "end", "error", "close"]) reader.on(event, () => this.#wake?.());
+    for (const event of ["readable", "end", "error", "close"] as const) reader.on(event, () => this.#wake?.());
   }
 
-  /** The output as it comes, to its end. The command waits while nobody pulls. */
+  /** The output as it comes, to its end, each piece good until the next is pulled. The command waits while nobody pulls. */
   async *output(): AsyncGenerator<Buffer, void, void> {
     let rest = REST_BYTES;
     while (rest > 0) {

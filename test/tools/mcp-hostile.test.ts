@@ -152,7 +152,8 @@ test("a list that changes all the time is asked for a few times, and then twice 
   const soon = await listsAfter(20_000);
   expect(soon).toBeGreaterThanOrEqual(5);
   expect(soon).toBeLessThanOrEqual(9);
-  expect((await listsAfter(300_000)) - soon).toBeLessThanOrEqual(11);
+  // One of the first few may come late on a busy machine: it is the sum that is bounded.
+  expect(await listsAfter(300_000)).toBeLessThanOrEqual(9 + 11);
 });
 
 describe("a call", () => {
