@@ -5,6 +5,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { isPartial, isPayload } from "../../src/protocol/guards.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import type { ToolCallPayload } from "../../src/protocol/payloads.js";
 import { validateStream } from "../../src/protocol/validate.js";
 import type { Session } from "../../src/session/session.js";
 import type { SessionManager } from "../../src/session/session-manager.js";
@@ -50,6 +52,9 @@ interface Told {
   reader: ListReader;
 }
 
+const keyOf = ({ sessionId, toolCall }: { sessionId: string; toolCall: OmniMessage<ToolCallPayload> }) =>
+  `${sessionId} ${toolCall.payload.tool_call_id}`;
+
 async function live(host: SessionManager, workspace: string, told: Told, dead: Promise<never>): Promise<void> {
   const alive = <T>(work: Promise<T>): Promise<T> => Promise.race([work, dead]);
   const made = await alive(host.create({ workspace }, null));
@@ -58,23 +63,19 @@ async function live(host: SessionManager, workspace: string, told: Told, dead: P
   told.parentId = parent.id;
   parent.follow(told.reader, {});
   await alive(parent.submit("go", {}));
-  const asked = new Set<string>();
-  const allow = async () => {
-    for (const { sessionId, toolCall } of parent.approvals()) {
-      const id = toolCall.payload.tool_call_id;
-      if (asked.has(sessionId + id)) continue;
-      asked.add(sessionId + id);
-      const session = await alive(host.find(sessionId, null));
-      if (session !== undefined) await alive(session.decide(id, { decision: "allow" }));
-    }
-  };
+  const answered = new Set<string>();
   const isIdle = () => parent.view().state === "idle";
-  for (let number = 0; number < 3; number++) {
-    await alive(told.reader.until(() => isIdle() || parent.approvals().length > 0));
-    await allow();
-  }
   const isDone = () => told.reader.messages.some((m) => m.origin === undefined && isPayload(m, "tool_call_output"));
-  await alive(told.reader.until(() => isIdle() || isDone()));
+  // In whichever order and company they come.
+  const open = () => parent.approvals().filter((each) => !answered.has(keyOf(each)));
+  for (;;) {
+    await alive(told.reader.until(() => isIdle() || isDone() || open().length > 0));
+    const [next] = open();
+    if (next === undefined || isIdle()) break;
+    answered.add(keyOf(next));
+    const session = await alive(host.find(next.sessionId, null));
+    if (session !== undefined) await alive(session.decide(next.toolCall.payload.tool_call_id, { decision: "allow" }));
+  }
   await alive(parent.abort());
   await alive(told.reader.until(isIdle));
   await alive(parent.settled());
