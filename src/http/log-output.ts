@@ -1,40 +1,18 @@
-// Where the log goes: standard error. A reader that stops reading must hold nothing up, neither the server nor its end:
-// what goes to a pipe is written as the pipe takes it, waits up to a bound, and is dropped and counted above it. A reader
-// that is gone is no reason to end. Files never make anybody wait; they are written in the background.
+// Where the log goes must hold nothing up, neither the server nor its end. On a stream, a pipe above all, the reader may
+// stop reading: what goes there is written as the pipe takes it, waits up to a bound, and is dropped and counted above it.
+// A reader that is gone is no reason to end.
 
-import { fstatSync } from "node:fs";
 import type { Writable } from "node:stream";
-import pino, { type DestinationStream } from "pino";
+import type { DestinationStream } from "pino";
 import type { Clock } from "../clock.js";
 
 export interface LogOutput extends DestinationStream {
-  /** Resolves when everything is written, or after `ms`. */
+  /** Resolves when everything is written, or can not be, or after `ms`. */
   flushed(ms: number): Promise<void>;
 }
 
-/** What may wait for a reader. */
-const MAX_WAITING_BYTES = 1024 * 1024;
-const STANDARD_ERROR = 2;
-
-let ofProcess: LogOutput | undefined;
-
-/**
- * The one of the process, however often it is asked for.
- * @param clock stamps the line that says how many were dropped
- */
-export function standardError(clock: Clock): LogOutput {
-  ofProcess ??= open(clock);
-  return ofProcess;
-}
-
-function open(clock: Clock): LogOutput {
-  if (!isFile(STANDARD_ERROR)) return streamOutput(process.stderr, clock);
-  const file = pino.destination({ dest: STANDARD_ERROR, sync: false });
-  return {
-    write: (line) => void file.write(line),
-    flushed: (ms) => within(ms, clock, (done) => file.flush(done)),
-  };
-}
+/** What may wait for a reader, or for a disk. */
+export const MAX_WAITING_BYTES = 1024 * 1024;
 
 /** The log on a stream that may not take it. Lines are written whole or not at all. */
 export function streamOutput(stream: Writable, clock: Clock): LogOutput {
@@ -62,7 +40,7 @@ export function streamOutput(stream: Writable, clock: Clock): LogOutput {
         dropped += 1;
         return;
       }
-      if (dropped > 0) write(droppedLine(dropped, clock));
+      if (dropped > 0) write(droppedLine(dropped, "nobody read standard error", clock));
       dropped = 0;
       write(line);
     },
@@ -79,12 +57,14 @@ export function streamOutput(stream: Writable, clock: Clock): LogOutput {
   };
 }
 
-function droppedLine(count: number, clock: Clock): string {
-  const msg = `${count} lines of the log were dropped: nobody read standard error`;
+/** The line that says how many are missing, and why. */
+export function droppedLine(count: number, why: string, clock: Clock): string {
+  const msg = `${count} lines of the log were dropped: ${why}`;
   return `${JSON.stringify({ level: 40, time: clock.iso(), msg })}\n`;
 }
 
-function within(ms: number, clock: Clock, begin: (done: () => void) => void): Promise<void> {
+/** Resolves when `begin` calls `done`, or after `ms`. */
+export function within(ms: number, clock: Clock, begin: (done: () => void) => void): Promise<void> {
   return new Promise((resolve) => {
     const cancel = clock.after(ms, resolve);
     begin(() => {
@@ -92,12 +72,4 @@ function within(ms: number, clock: Clock, begin: (done: () => void) => void): Pr
       resolve();
     });
   });
-}
-
-function isFile(fd: number): boolean {
-  try {
-    return fstatSync(fd).isFile();
-  } catch {
-    return false; // Closed: writing to it says so, and that is heard.
-  }
 }

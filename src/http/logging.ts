@@ -4,7 +4,7 @@
 import pino, { type DestinationStream, type Logger } from "pino";
 import { systemClock } from "../clock.js";
 import type { Config } from "../config.js";
-import { standardError } from "./log-output.js";
+import { standardError } from "./standard-error.js";
 
 /** Shorter ones would also hit ordinary words, and could break the line. */
 const MIN_SECRET_LENGTH = 4;

@@ -2,17 +2,23 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync, statSync, truncateSync } from "node:fs";
 import { connect } from "node:net";
+import { join } from "node:path";
 import { expect, inject, onTestFinished, test, vi } from "vitest";
 import { freePort } from "../support/free-port.js";
 import { temporaryFolder } from "../support/server.js";
 
 vi.setConfig({ testTimeout: 60_000 });
 
-async function started(prepare: (child: ReturnType<typeof spawn>) => void, env: Record<string, string> = {}) {
+async function started(
+  prepare: (child: ReturnType<typeof spawn>) => void,
+  env: Record<string, string> = {},
+  shell = 'exec "$0" "$1"',
+) {
   const dataDir = temporaryFolder();
   const port = await freePort();
-  const child = spawn(process.execPath, [inject("cli")], {
+  const child = spawn("sh", ["-c", shell, process.execPath, inject("cli")], {
     env: { PATH: process.env.PATH, HOME: dataDir, PORT: String(port), OMNID_DATA_DIR: dataDir, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -51,6 +57,21 @@ test("standard error is a full pipe that nobody reads", async () => {
   const path = `/api/sessions/none-${"x".repeat(900)}`;
   for (let n = 0; n < 300; n += 1) expect((await fetch(server.url + path)).status).toBe(404);
   await endsInOrder(server);
+});
+
+test("the log is a file that cannot grow: it goes on when it can, and says how much is missing", async () => {
+  const log = join(temporaryFolder(), "log");
+  // As a disk without room: no file of this process can have more than 32 blocks of 512 bytes.
+  const server = await started(() => {}, { LOG: log }, 'ulimit -f 32; exec "$0" "$1" 2>>"$LOG"');
+  const path = `/api/sessions/none-${"x".repeat(900)}`;
+  for (let n = 0; n < 40; n += 1) expect((await fetch(server.url + path)).status).toBe(404);
+  expect(statSync(log).size).toBe(32 * 512);
+  truncateSync(log);
+  await endsInOrder(server);
+  const lines = readFileSync(log, "utf8").trimEnd().split("\n");
+  const told = /"\d+ lines of the log were dropped: standard error could not be written \(EFBIG\)"/;
+  expect(lines.filter((line) => told.test(line))).toHaveLength(1);
+  expect(JSON.parse(lines.at(-1) ?? "")).toMatchObject({ msg: "ending", signal: "SIGTERM" });
 });
 
 test("a warning of Node's is a line of the log like any other", async () => {
