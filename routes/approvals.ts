@@ -4,7 +4,7 @@ import type { App, RouteContext } from "../src/http/context.js";
 import { approvalListSchema, approvalParams, decideBody, sessionParams } from "../src/http/contracts.js";
 import { orThrow } from "../src/http/errors.js";
 import { answers, answersToChange, noContent, OF_A_SESSION } from "../src/http/openapi.js";
-import { findSession } from "./find-session.js";
+import { useSession } from "./use-session.js";
 
 export function approvalRoutes(app: App, { host }: RouteContext): void {
   app.route({
@@ -17,9 +17,8 @@ export function approvalRoutes(app: App, { host }: RouteContext): void {
       params: sessionParams,
       ...answers({ 200: approvalListSchema.describe("At most one of each Session") }, ...OF_A_SESSION),
     },
-    handler: async (request) => ({
-      approvals: (await findSession(host, request.params.id, request.owner)).approvals(),
-    }),
+    handler: (request) =>
+      useSession(host, request.params.id, request.owner, (session) => ({ approvals: session.approvals() })),
   });
 
   app.route({
@@ -44,9 +43,10 @@ export function approvalRoutes(app: App, { host }: RouteContext): void {
     handler: async (request, reply) => {
       const { sessionId, toolCallId } = request.params;
       const { decision, reason } = request.body;
-      const session = await findSession(host, sessionId, request.owner);
-      orThrow(await session.decide(toolCallId, { decision, ...(reason !== undefined && { reason }) }));
-      return reply.code(204).send();
+      return useSession(host, sessionId, request.owner, async (session) => {
+        orThrow(await session.decide(toolCallId, { decision, ...(reason !== undefined && { reason }) }));
+        return reply.code(204).send();
+      });
     },
   });
 }

@@ -7,7 +7,7 @@ import { historyQuery, historySchema, sessionParams } from "../src/http/contract
 import { answers, content, OF_A_SESSION } from "../src/http/openapi.js";
 import { toLine } from "../src/protocol/message.js";
 import type { HistoryPage } from "../src/session/types.js";
-import { findSession } from "./find-session.js";
+import { useSession } from "./use-session.js";
 
 /** An answer below this goes out whole, with its length. */
 const STREAM_ABOVE_CHARS = 256 * 1024;
@@ -33,21 +33,20 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      const pieces = historyPieces(session.history(request.query));
-      reply.type("application/json; charset=utf-8");
-      const head = await take(pieces, STREAM_ABOVE_CHARS);
-      if (head.isWhole) return reply.send(head.text);
-      // One piece at a time: what a slow client has not taken is not even read yet.
-      return reply.send(Readable.from(joined(head.text, pieces), { objectMode: false, highWaterMark: 1 }));
-    },
+    handler: (request, reply) =>
+      useSession(host, request.params.id, request.owner, async (session) => {
+        const pieces = historyPieces(session.history(request.query));
+        reply.type("application/json; charset=utf-8");
+        const head = await take(pieces, STREAM_ABOVE_CHARS);
+        if (head.isWhole) return reply.send(head.text);
+        // One piece at a time: what a slow client has not taken is not even read yet.
+        return reply.send(Readable.from(joined(head.text, pieces), { objectMode: false, highWaterMark: 1 }));
+      }),
   });
 
-  app.head(TRACE_URL, { schema: { params: sessionParams } }, async (request, reply) => {
-    await findSession(host, request.params.id, request.owner);
-    return reply.type("application/x-ndjson").send();
-  });
+  app.head(TRACE_URL, { schema: { params: sessionParams } }, (request, reply) =>
+    useSession(host, request.params.id, request.owner, () => reply.type("application/x-ndjson").send()),
+  );
 
   app.route({
     method: "GET",
@@ -60,10 +59,10 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
       params: sessionParams,
       ...answers({ 200: content("application/x-ndjson", z.string(), "The Trace") }, ...OF_A_SESSION),
     },
-    handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      return reply.type("application/x-ndjson").send(session.openTrace());
-    },
+    handler: (request, reply) =>
+      useSession(host, request.params.id, request.owner, (session) =>
+        reply.type("application/x-ndjson").send(session.openTrace()),
+      ),
   });
 }
 

@@ -13,7 +13,7 @@ import {
 } from "../src/http/contracts-queue.js";
 import { orThrow } from "../src/http/errors.js";
 import { answers, answersToChange, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
-import { findSession } from "./find-session.js";
+import { useSession } from "./use-session.js";
 
 export function queueRoutes(app: App, { host }: RouteContext): void {
   app.route({
@@ -38,10 +38,10 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      return reply.code(202).send(orThrow(await session.steer(request.body.input)));
-    },
+    handler: (request, reply) =>
+      useSession(host, request.params.id, request.owner, async (session) =>
+        reply.code(202).send(orThrow(await session.steer(request.body.input))),
+      ),
   });
 
   app.route({
@@ -54,9 +54,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       params: sessionParams,
       ...answers({ 200: queueSchema.describe("Tasks to come and steering not delivered") }, ...OF_A_SESSION),
     },
-    handler: async (request) => ({
-      items: (await findSession(host, request.params.id, request.owner)).queue(),
-    }),
+    handler: (request) => useSession(host, request.params.id, request.owner, (session) => ({ items: session.queue() })),
   });
 
   app.route({
@@ -74,10 +72,10 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      return orThrow(await session.recall(request.params.itemId));
-    },
+    handler: (request) =>
+      useSession(host, request.params.id, request.owner, async (session) =>
+        orThrow(await session.recall(request.params.itemId)),
+      ),
   });
 
   app.route({
@@ -94,8 +92,7 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
       ...optionalBody,
       ...answersToChange({ 200: skippedSchema.describe("Whether there was a wait") }, ...OF_A_SESSION),
     },
-    handler: async (request) => ({
-      skipped: (await findSession(host, request.params.id, request.owner)).retryNow(),
-    }),
+    handler: (request) =>
+      useSession(host, request.params.id, request.owner, (session) => ({ skipped: session.retryNow() })),
   });
 }

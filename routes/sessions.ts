@@ -15,7 +15,7 @@ import { HttpError, orThrow } from "../src/http/errors.js";
 import { idempotencyKey } from "../src/http/idempotency.js";
 import { answers, answersToChange, noContent, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
 import type { CreateOptions, CreateSession, Owner, SessionView } from "../src/session/types.js";
-import { findSession } from "./find-session.js";
+import { useSession } from "./use-session.js";
 
 const DEFAULT_PAGE = 50;
 
@@ -104,7 +104,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       params: sessionParams,
       ...answers({ 200: sessionSchema.describe("The Session") }, ...OF_A_SESSION),
     },
-    handler: async (request) => (await findSession(host, request.params.id, request.owner)).view(),
+    handler: (request) => useSession(host, request.params.id, request.owner, (session) => session.view()),
   });
 
   app.route({
@@ -124,10 +124,8 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      return orThrow(await session.patch(request.body));
-    },
+    handler: (request) =>
+      useSession(host, request.params.id, request.owner, async (session) => orThrow(await session.patch(request.body))),
   });
 
   app.route({

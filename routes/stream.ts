@@ -6,17 +6,17 @@ import { resumeHeaders } from "../src/http/contracts-headers.js";
 import { channelEvent } from "../src/http/contracts-stream.js";
 import { answers, content, OF_A_SESSION } from "../src/http/openapi.js";
 import { answerHead, isPlace, openStream, resumePoint } from "../src/http/streams.js";
-import { findSession } from "./find-session.js";
+import type { HostedSession } from "../src/session/types.js";
+import { useSession } from "./use-session.js";
 
 const URL = "/api/sessions/:id/stream";
 const config = { takesQueryToken: true };
 
 export function streamRoutes(app: App, { host, streams }: RouteContext): void {
   // Before GET: the HEAD that Fastify would derive from it opens a stream that nobody reads.
-  app.head(URL, { config, schema: { params: sessionParams } }, async (request, reply) => {
-    await findSession(host, request.params.id, request.owner);
-    return answerHead(reply);
-  });
+  app.head(URL, { config, schema: { params: sessionParams } }, (request, reply) =>
+    useSession(host, request.params.id, request.owner, () => answerHead(reply)),
+  );
 
   app.route({
     method: "GET",
@@ -45,12 +45,14 @@ export function streamRoutes(app: App, { host, streams }: RouteContext): void {
       const resumes = isPlace(lastEventId);
       // Before anything is read from the disk for it.
       streams.admit(resumes);
-      const session = await findSession(host, request.params.id, request.owner, { resumes });
-      const release = streams.take(resumes);
-      openStream(request, reply, release, (sink) =>
-        session.follow(sink, lastEventId === undefined ? {} : { lastEventId }),
-      );
-      return reply;
+      const open = (session: HostedSession) => {
+        const release = streams.take(resumes);
+        openStream(request, reply, release, (sink) =>
+          session.follow(sink, lastEventId === undefined ? {} : { lastEventId }),
+        );
+        return reply;
+      };
+      return useSession(host, request.params.id, request.owner, open, { resumes });
     },
   });
 }

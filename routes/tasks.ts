@@ -12,7 +12,7 @@ import { type First, idempotencyKey } from "../src/http/idempotency.js";
 import { answers, answersToChange, noContent, OF_A_SESSION, optionalBody } from "../src/http/openapi.js";
 import { isPlace, openStream, prefersEventStream, type Release, resumePoint } from "../src/http/streams.js";
 import type { HostedSession } from "../src/session/types.js";
-import { findSession } from "./find-session.js";
+import { useSession } from "./use-session.js";
 
 type Accepted = z.infer<typeof acceptedSchema>;
 type Submit = z.infer<typeof submitBody>;
@@ -58,9 +58,11 @@ export function taskRoutes(app: App, context: RouteContext): void {
       const wantsStream = prefersEventStream(request.headers.accept);
       const resumes = wantsStream && isPlace(resumePoint(request));
       if (wantsStream) context.streams.admit(resumes);
-      const session = await findSession(host, request.params.id, request.owner, { resumes });
-      const release = wantsStream ? context.streams.take(resumes) : undefined;
-      return answerSubmit({ request, reply, session, body: request.body, key, release }, context);
+      const work = (session: HostedSession) => {
+        const release = wantsStream ? context.streams.take(resumes) : undefined;
+        return answerSubmit({ request, reply, session, body: request.body, key, release }, context);
+      };
+      return useSession(host, request.params.id, request.owner, work, { resumes });
     },
   });
 
@@ -74,12 +76,12 @@ export function taskRoutes(app: App, context: RouteContext): void {
       params: taskParams,
       ...answers({ 200: taskSchema.describe("The Task") }, ...OF_A_SESSION, "task_not_found"),
     },
-    handler: async (request) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      const task = session.task(request.params.taskId);
-      if (task === undefined) throw new HttpError("task_not_found", "the Session has no such Task");
-      return task;
-    },
+    handler: (request) =>
+      useSession(host, request.params.id, request.owner, (session) => {
+        const task = session.task(request.params.taskId);
+        if (task === undefined) throw new HttpError("task_not_found", "the Session has no such Task");
+        return task;
+      }),
   });
 
   app.route({
@@ -101,11 +103,11 @@ export function taskRoutes(app: App, context: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      const wasRunning = orThrow(await session.abort(request.body));
-      return reply.code(wasRunning ? 202 : 204).send();
-    },
+    handler: (request, reply) =>
+      useSession(host, request.params.id, request.owner, async (session) => {
+        const wasRunning = orThrow(await session.abort(request.body));
+        return reply.code(wasRunning ? 202 : 204).send();
+      }),
   });
 
   app.route({
@@ -131,11 +133,11 @@ export function taskRoutes(app: App, context: RouteContext): void {
         "storage_failed",
       ),
     },
-    handler: async (request, reply) => {
-      const session = await findSession(host, request.params.id, request.owner);
-      orThrow(await session.compact());
-      return reply.code(202).send();
-    },
+    handler: (request, reply) =>
+      useSession(host, request.params.id, request.owner, async (session) => {
+        orThrow(await session.compact());
+        return reply.code(202).send();
+      }),
   });
 }
 

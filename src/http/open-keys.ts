@@ -17,18 +17,18 @@ export async function openKeys(parts: {
   config: Pick<Config, "dataDir" | "fsync">;
   clock: Clock;
   log: { warn(details: object, message: string): void };
-  host: Pick<SessionHost, "find">;
+  host: Pick<SessionHost, "use">;
 }): Promise<OpenKeys> {
   const { config, clock, log, host } = parts;
   const journal = await openKeyJournal({ dir: config.dataDir, fsync: config.fsync, clock, log });
   const keys = new IdempotencyKeys(clock, {
     durable: {
       journal,
-      recall: async ({ sessionId, owner, itemId }, answer) => {
-        const session = await host.find(sessionId, owner);
-        if (itemId === undefined) return session?.view();
-        return session?.holds(itemId) === true ? answer : undefined;
-      },
+      recall: ({ sessionId, owner, itemId }, answer) =>
+        host.use(sessionId, owner, (session) => {
+          if (itemId === undefined) return session?.view();
+          return session?.holds(itemId) === true ? answer : undefined;
+        }),
     },
   });
   await keys.recover();

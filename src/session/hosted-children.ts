@@ -6,7 +6,9 @@ import type { HostedChildren } from "./session-deps.js";
 import type { CreateSession, SessionRefusal } from "./types.js";
 
 export interface ChildMaker {
+  /** Makes a Session that stays in memory until it is let go. */
   make(request: CreateSession): Promise<Result<Session, SessionRefusal>>;
+  letGo(childId: string): void;
   remove(childId: string): Promise<unknown>;
   usage: HostedChildren["usage"];
   /** False once the parent was deleted or the server drains. */
@@ -22,10 +24,13 @@ export function hostedChildren(maker: ChildMaker): HostedChildren {
       await maker.remove(childId);
     } catch (error) {
       maker.onFault(error);
+      // It is still there.
+      maker.letGo(childId);
     }
   };
   return {
     usage: maker.usage,
+    letGo: maker.letGo,
     discard,
     spawn: async (request) => {
       const made = await maker.make(maker.allowOutside ? request : { ...request, allowOutsideWorkspace: false });

@@ -74,3 +74,7 @@ function readCursor(cursor: string): Position | undefined {
     return undefined;
   }
 }
+
+export function* recordsOf(entries: Iterable<{ record: SessionRecord }>): Iterable<SessionRecord> {
+  for (const { record } of entries) yield record;
+}

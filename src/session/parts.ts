@@ -85,7 +85,10 @@ export function assembleParts(deps: SessionDeps, owner: PartsOwner): Parts {
       approvalMode: mode,
       announce: (json) => channel.announce(json),
       onPending: () => readers.state(),
-      onEnded: owner.onChildEnded,
+      onEnded: (childId) => {
+        deps.children.letGo(childId);
+        owner.onChildEnded();
+      },
     },
     deps.carried,
   );

@@ -3,8 +3,8 @@
 import type { ChannelPosition } from "./load.js";
 import type { Session } from "./session.js";
 
-/** A Session that was asked for less than this ago is in use: whoever found it may not have called it yet. */
-const IN_USE_MS = 1_000;
+/** Idle Sessions that stay in memory where no cap is set; above it the least recently used ones are unloaded. */
+export const KEPT_IN_MEMORY = 500;
 
 /** A Session as its host keeps it. */
 export interface Held {
@@ -12,7 +12,13 @@ export interface Held {
   loading?: Promise<Session>;
   session?: Session;
   position?: ChannelPosition;
-  usedAt: number;
+  /** Calls that are at work with it: a call awaits this and that before the Session itself knows of it. */
+  users: number;
+}
+
+/** One call fewer is at work with it. */
+export function letGo(entry: Held | undefined): void {
+  if (entry !== undefined) entry.users -= 1;
 }
 
 /** Puts the Session last in the map's order, which is that of use. */
@@ -28,12 +34,12 @@ export function usedLast<Entry>(entries: Map<string, Entry>, id: string): void {
  * @param entries in the order of their use, the last one last @param creating Sessions that are not among them yet
  * @returns how many are in memory now.
  */
-export function makeRoom(entries: Iterable<Held>, limit: number, creating: number, now: number): number {
+export function makeRoom(entries: Iterable<Held>, limit: number, creating: number): number {
   const all = [...entries];
   let held = creating + all.filter(({ loading }) => loading !== undefined).length;
   for (const entry of all) {
     if (held <= limit) break;
-    if (entry.session?.isIdle !== true || entry.usedAt > now - IN_USE_MS) continue;
+    if (entry.users > 0 || entry.session?.isIdle !== true) continue;
     entry.position = entry.session.unload();
     delete entry.session;
     delete entry.loading;

@@ -25,7 +25,10 @@ export interface ClaimTask {
 
 /** A Session's children, as its host keeps them. */
 export interface HostedChildren {
+  /** Makes a child that stays in memory until it is let go. */
   spawn(request: CreateSession): Promise<Result<ChildSession, SessionRefusal>>;
+  /** The parent is done with the child. */
+  letGo(childId: string): void;
   /** Removes a child that has said nothing. Never rejects. */
   discard(childId: string): Promise<void>;
   /** What each child has used that is still there. */

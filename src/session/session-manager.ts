@@ -6,19 +6,20 @@ import { toLine } from "../protocol/message.js";
 import { ok, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
 import { createSession, type Made } from "./create.js";
+import { drainSessions } from "./drain.js";
 import { Family } from "./family.js";
 import { figuresOf } from "./figures.js";
 import { forkSession } from "./fork.js";
 import { hostedChildren } from "./hosted-children.js";
 import { importSession } from "./import.js";
-import { type ListQuery, pageOf } from "./list-page.js";
+import { type ListQuery, pageOf, recordsOf } from "./list-page.js";
 import { type HostHooks, loadSession } from "./load.js";
 import { mapBounded } from "./map-bounded.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { Figures, SessionProcess } from "./process.js";
 import { rebuildRecord } from "./rebuild-record.js";
 import { removeWorkspace } from "./remove.js";
-import { type Held, makeRoom, usedLast } from "./room.js";
+import { type Held, KEPT_IN_MEMORY, letGo, makeRoom, usedLast } from "./room.js";
 import type { Session } from "./session.js";
 import type { SessionRecord } from "./session-record.js";
 import { TaskPlaces } from "./task-places.js";
@@ -28,8 +29,6 @@ import type { CreateOptions, CreateSession, ForkSession, ImportSource, Owner, Se
 const REMOVE_GRACE_MS = 3_000;
 /** Sessions that are loaded at once at start. */
 const RECOVER_CONCURRENCY = 16;
-/** Idle Sessions that stay in memory; above it the least recently used ones are unloaded. */
-const KEPT_IN_MEMORY = 500;
 
 interface Entry extends Held {
   record: SessionRecord;
@@ -42,7 +41,7 @@ export async function createSessionManager(process: SessionProcess): Promise<Ses
   const entries = new Map<string, Entry>();
   for (const [index, id] of ids.entries()) {
     const record = records[index] ?? (await rebuildRecord(process, id));
-    if (record !== undefined) entries.set(id, { record, usedAt: 0 });
+    if (record !== undefined) entries.set(id, { record, users: 0 });
   }
   const manager = new SessionManager(process, entries);
   await manager.recover();
@@ -100,8 +99,11 @@ export class SessionManager implements SessionHost {
 
   async fork(id: string, request: ForkSession, owner: Owner): Promise<Taken<Session> | undefined> {
     if (!this.hasRoomFor(id, owner)) return tooMany(this.#process.maxSessions);
-    const session = await this.find(id, owner);
-    if (session === undefined) return undefined;
+    return this.use(id, owner, (session) => session && this.#fork(session, request));
+  }
+
+  async #fork(session: Session, request: ForkSession): Promise<Taken<Session> | undefined> {
+    const { id } = session;
     if (session.view().state !== "idle") return refuse("task_in_progress", "the Session is busy");
     const source = session.record;
     // Also while it is only on its way: whoever deletes the source leaves the fork its Workspace.
@@ -122,8 +124,8 @@ export class SessionManager implements SessionHost {
     return this.#adopt(() => importSession(this.#process, source, owner));
   }
 
-  /** Hosts a Session that is made now. */
-  async #adopt(make: () => Promise<Taken<Made>>): Promise<Taken<Session>> {
+  /** Hosts a Session that is made now. @param users who are at work with it from the beginning */
+  async #adopt(make: () => Promise<Taken<Made>>, users = 0): Promise<Taken<Session>> {
     if (this.#draining) return refuse("shutting_down", "the server is shutting down");
     const { maxSessions } = this.#process;
     const held = this.#makeRoom((maxSessions ?? KEPT_IN_MEMORY) - 1);
@@ -134,7 +136,7 @@ export class SessionManager implements SessionHost {
       const made = await make();
       if (!made.ok) return made;
       const { record, trace } = made.value;
-      const entry: Entry = { record, usedAt: this.#process.clock.now() };
+      const entry: Entry = { record, users };
       this.#entries.set(record.sessionId, entry);
       this.#family.add(entry);
       const session = await this.#load(entry, Promise.resolve(trace)).catch(async (error) => {
@@ -168,13 +170,22 @@ export class SessionManager implements SessionHost {
     return this.#makeRoom(maxSessions - 1) < maxSessions;
   }
 
-  async find(id: string, owner: Owner): Promise<Session | undefined> {
+  async use<T>(id: string, owner: Owner, work: (session: Session | undefined) => T | Promise<T>): Promise<T> {
     const entry = this.#entries.get(id);
-    if (entry === undefined || entry.record.owner !== owner) return undefined;
-    entry.usedAt = this.#process.clock.now();
+    if (entry === undefined || entry.record.owner !== owner) return work(undefined);
     usedLast(this.#entries, id);
     if (entry.loading === undefined) this.#makeRoom((this.#process.maxSessions ?? KEPT_IN_MEMORY) - 1);
-    return this.#load(entry, this.#process.traces.open(id));
+    entry.users += 1;
+    try {
+      return await work(await this.#load(entry, this.#process.traces.open(id)));
+    } finally {
+      letGo(entry);
+    }
+  }
+
+  /** `use` for one look: whoever makes room next may unload it. */
+  find(id: string, owner: Owner): Promise<Session | undefined> {
+    return this.use(id, owner, (session) => session);
   }
 
   async remove(id: string, owner: Owner): Promise<boolean> {
@@ -232,14 +243,7 @@ export class SessionManager implements SessionHost {
     this.#places.close();
     const farewell = toLine({ type: "shutdown", retryMs });
     this.#events.end(farewell);
-    const sessions = [...this.#entries.values()].flatMap(({ session }) => (session === undefined ? [] : [session]));
-    const ends = sessions.map((session) => {
-      session.endStreams(farewell);
-      if (session.waitsForPerson) return undefined;
-      session.stop("shutdown");
-      return session.settled();
-    });
-    await Promise.all(ends);
+    await drainSessions([...this.#entries.values()], farewell);
     await this.#process.traces.close();
   }
 
@@ -248,8 +252,6 @@ export class SessionManager implements SessionHost {
       if (trace === undefined) throw new StorageError("read_failed", "the Trace of this Session is gone");
       entry.session = await loadSession(this.#process, entry.record, trace, this.#hooks(entry), entry.position);
       entry.record = entry.session.record;
-      // A load that took long must not leave it the next to go.
-      entry.usedAt = this.#process.clock.now();
       return entry.session;
     });
     // A failed load is tried again by the next who asks.
@@ -265,8 +267,9 @@ export class SessionManager implements SessionHost {
       claimTask: this.#places.claim,
       children: hostedChildren({
         make: (request) =>
-          this.#adopt(() => createSession(this.#process, request, owner, { parentSessionId: sessionId })),
+          this.#adopt(() => createSession(this.#process, request, owner, { parentSessionId: sessionId }), 1),
         remove: (childId) => this.remove(childId, owner),
+        letGo: (childId) => letGo(this.#entries.get(childId)),
         usage: () => this.#family.usageByChild(sessionId),
         goesOn: () => this.#entries.get(sessionId) === entry && !this.#draining,
         allowOutside: this.#process.allowOutside,
@@ -289,12 +292,8 @@ export class SessionManager implements SessionHost {
 
   /** @returns how many Sessions are in memory then. */
   #makeRoom(limit: number): number {
-    return makeRoom(this.#entries.values(), limit, this.#creating, this.#process.clock.now());
+    return makeRoom(this.#entries.values(), limit, this.#creating);
   }
 }
 
 const tooMany = (max: number | undefined) => refuse("too_many_sessions", `${max} Sessions are in memory and in use`);
-
-function* recordsOf(entries: Iterable<Entry>): Iterable<SessionRecord> {
-  for (const { record } of entries) yield record;
-}

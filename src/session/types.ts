@@ -232,9 +232,9 @@ export interface SessionHost {
     query: { limit: number; cursor?: string; archived: boolean; parent?: string },
     owner: Owner,
   ): Promise<Result<{ sessions: SessionView[]; nextCursor?: string }, SessionRefusal>>;
-  /** Brings it into memory, whatever the cap. */
-  find(id: string, owner: Owner): Promise<HostedSession | undefined>;
-  /** False when `find` would have to bring one more into memory than the cap allows. Ask in the tick of the `find`. */
+  /** Brings it into memory, whatever the cap, and keeps it there until `work`, given undefined when there is none, is done. */
+  use<T>(id: string, owner: Owner, work: (session: HostedSession | undefined) => T | Promise<T>): Promise<T>;
+  /** False when `use` would have to bring one more into memory than the cap allows. Ask in the tick of the `use`. */
   hasRoomFor(id: string, owner: Owner): boolean;
   /** @returns false when there is no such Session. */
   remove(id: string, owner: Owner): Promise<boolean>;

@@ -8,18 +8,6 @@ import { type Server, startOmnid } from "../support/server.js";
 import { openSse } from "../support/sse-client.js";
 import { api, asked, at, decide, follow, history, makeSession, payloads, prompt, untilIdle } from "./api.js";
 
-/** Makes a Session once the others may be unloaded: one that was asked for a moment ago counts as in use. */
-async function makeAnother(server: Server): Promise<string> {
-  const ids: string[] = [];
-  const made = async () => {
-    const answer = await api(server, "POST", "/api/sessions", {});
-    if (answer.status === 201) ids.push(answer.body.sessionId);
-    return ids.length;
-  };
-  await expect.poll(made, { timeout: 10_000 }).toBe(1);
-  return ids[0] as string;
-}
-
 /** A stream whose first bytes are a comment, which the strict reader of Sessions' streams does not take. */
 async function openEvents(server: Server): Promise<{ close(): void; response: Response }> {
   const abort = new AbortController();
@@ -39,8 +27,9 @@ describe("H10", () => {
       expect(answer).toMatchObject({ status: 429, body: { error: { code } } });
       expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
     };
-    full(await api(server, "POST", "/api/sessions", {}), "too_many_sessions");
     const reader = await follow(server, first);
+    const other = await follow(server, second, { lastEventId: (await history(server, second)).cursor });
+    full(await api(server, "POST", "/api/sessions", {}), "too_many_sessions");
     await prompt(server, first, "/run true");
     await asked(reader);
     full(await api(server, "POST", at(second, "/tasks"), { input: "hello" }), "too_many_tasks");
@@ -51,17 +40,16 @@ describe("H10", () => {
     );
     const resumed = await follow(server, first, { lastEventId: reader.lastEventId as string });
     await asked(resumed);
-    reader.close();
-    resumed.close();
+    for (const open of [reader, other, resumed]) open.close();
     // The refused prompt left nothing behind.
     expect((await history(server, second)).records).toHaveLength(1);
   });
 
   test("a Session that would have to be loaded beyond the cap is 429 for every call but a stream that resumes and DELETE", async () => {
     const server = await startOmnid({ env: { OMNID_MAX_SESSIONS: "1" } });
-    const [unloaded, deleted] = [await makeSession(server), await makeAnother(server)];
+    const [unloaded, deleted] = [await makeSession(server), await makeSession(server)];
     const { cursor } = await history(server, deleted);
-    const busy = await makeAnother(server);
+    const busy = await makeSession(server);
     const reader = await follow(server, busy);
     await prompt(server, busy, "/run true");
     const callId = await asked(reader);
@@ -85,6 +73,15 @@ describe("H10", () => {
     resumed.close();
     expect((await api(server, "DELETE", at(unloaded))).status).toBe(204);
     expect(await decide(server, busy, callId, "allow")).toBe(204);
+  });
+
+  test("idle Sessions are looked at one after the other, whatever the cap, and while others are polled", async () => {
+    const server = await startOmnid({ env: { OMNID_MAX_SESSIONS: "2" } });
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n++) ids.push(await makeSession(server));
+    const [third = "", ...polled] = ids;
+    const looked = [...ids, ...polled.slice(0, 2), third, ...polled.slice(0, 2), third];
+    for (const id of looked) expect((await api(server, "GET", at(id))).status).toBe(200);
   });
 
   test("of many prompts at once as many run as may, and one that is refused or fails gives its place back", async () => {

@@ -10,7 +10,7 @@ import { validateStream } from "../../src/protocol/validate.js";
 import type { Session } from "../../src/session/session.js";
 import type { SessionManager } from "../../src/session/session-manager.js";
 import { diskFs, type TraceFs } from "../../src/trace/trace-fs.js";
-import { type Script, scriptedModel } from "../support/engine.js";
+import { gate, type Script, scriptedModel } from "../support/engine.js";
 import { ofChild, pointers } from "../support/family.js";
 import { manualClock } from "../support/manual-clock.js";
 import { ended, hostOn, type ListReader, listReader, recordsOf, tempDir } from "../support/sessions.js";
@@ -165,6 +165,34 @@ test("a parent that was unloaded knows what its children used and what its Chann
   expect(again?.view()).toEqual(before);
   expect(again?.history({})).toMatchObject(page);
   expect(again && (await recordsOf(again))).toEqual(records);
+});
+
+test("a child stays in memory while its parent has yet to point to it, and may leave once its parent is done", async () => {
+  const [held, isPointedTo] = [gate(), gate()];
+  let parentId = "";
+  let isMade = false;
+  const fs: TraceFs = {
+    ...diskWith((path) => {
+      if (!isMade || !path.includes(parentId)) return undefined;
+      isPointedTo.open();
+      return held.promise;
+    }),
+    rename: async (from, to) => {
+      await diskFs.rename(from, to);
+      if (parentId !== "" && /session-[^/]*$/.test(to) && !to.includes(parentId)) isMade = true;
+    },
+  };
+  const host = await hostOn({ model: withChild({ steps: [{ say: "worked" }] }), fs, process: { maxSessions: 2 } });
+  const { parent, reader } = await parentOn(host);
+  parentId = parent.id;
+  await parent.submit("go", {});
+  await isPointedTo.promise;
+  expect(await host.create({}, null)).toMatchObject({ ok: false, code: "too_many_sessions" });
+  held.open();
+  await reader.until(ended);
+  await parent.settled();
+  expect(outputs(reader.messages)).toMatchObject([{ output: expect.stringContaining("worked") }]);
+  expect(await host.create({}, null)).toMatchObject({ ok: true });
 });
 
 test("D12: a child that was on its way when its parent was deleted does not come about", async () => {

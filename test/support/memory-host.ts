@@ -118,6 +118,10 @@ export class MemoryHost implements SessionHost {
     return ok(from + query.limit < wanted.length ? { sessions, nextCursor: String(from + query.limit) } : { sessions });
   }
 
+  async use<T>(id: string, owner: Owner, work: (session: MemorySession | undefined) => T | Promise<T>): Promise<T> {
+    return work(await this.find(id, owner));
+  }
+
   hasRoomFor(): boolean {
     return true;
   }
