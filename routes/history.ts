@@ -39,8 +39,7 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
         reply.type("application/json; charset=utf-8");
         const head = await take(pieces, STREAM_ABOVE_CHARS);
         if (head.isWhole) return reply.send(head.text);
-        // One piece at a time: what a slow client has not taken is not even read yet.
-        return reply.send(Readable.from(joined(head.text, pieces), { objectMode: false, highWaterMark: 1 }));
+        return reply.send(new Pieces(head.text, pieces));
       }),
   });
 
@@ -74,8 +73,18 @@ export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGe
   let separator = "";
   for await (const batch of records) {
     for (const { ordinal, json } of batch) {
-      piece += `${separator}{"ordinal":${ordinal},${json.slice(1)}`;
+      piece += `${separator}{"ordinal":${ordinal},`;
       separator = ",";
+      if (json.length <= PIECE_CHARS) piece += json.slice(1);
+      else {
+        yield piece;
+        // Windows on the one text: a client that does not read holds no copies of a record of megabytes.
+        for (let at = 1; at < json.length; at += piece.length) {
+          piece = pieceOf(json, at);
+          yield piece;
+        }
+        piece = "";
+      }
       if (piece.length < PIECE_CHARS) continue;
       yield piece;
       piece = "";
@@ -84,6 +93,13 @@ export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGe
   const { cursor, live, children, nextBefore } = rest;
   // The rest as an object of its own, without its opening brace.
   yield `${piece}],${toLine({ cursor, live, children, nextBefore }).slice(1)}`;
+}
+
+/** Ends between two characters: each piece is encoded by itself. */
+function pieceOf(text: string, from: number): string {
+  const piece = text.slice(from, from + PIECE_CHARS);
+  const isCut = from + piece.length < text.length && /[\uD800-\uDBFF]$/.test(piece);
+  return isCut ? piece.slice(0, -1) : piece;
 }
 
 /** Takes pieces until they are as long as `chars`. A disk that refuses meanwhile refuses the request. */
@@ -97,12 +113,37 @@ async function take(pieces: AsyncIterator<string, void>, chars: number): Promise
   return { text, isWhole: false };
 }
 
-async function* joined(head: string, rest: AsyncGenerator<string, void, void>): AsyncGenerator<string, void, void> {
-  try {
-    yield head;
-    yield* rest;
-  } finally {
-    // Also where the client left before it had the head: the file is let go.
-    await rest.return();
+/**
+ * One piece at a time: what a slow client has not taken is not even read yet. The file is let go however this ends, also
+ * where the client left before anything was asked of it (a generator that has not begun has no `finally`).
+ */
+class Pieces extends Readable {
+  readonly #rest: AsyncGenerator<string, void, void>;
+  #head: string | undefined;
+
+  constructor(head: string, rest: AsyncGenerator<string, void, void>) {
+    super({ highWaterMark: 1 });
+    this.#head = head;
+    this.#rest = rest;
+  }
+
+  override _read(): void {
+    const head = this.#head;
+    this.#head = undefined;
+    if (head !== undefined) {
+      this.push(head);
+      return;
+    }
+    this.#rest.next().then(
+      ({ done, value }) => this.push(done === true ? null : value),
+      (error: Error) => this.destroy(error),
+    );
+  }
+
+  override _destroy(error: Error | null, done: (error?: Error | null) => void): void {
+    this.#rest.return().then(
+      () => done(error),
+      (cause: Error) => done(error ?? cause),
+    );
   }
 }

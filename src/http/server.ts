@@ -20,6 +20,7 @@ import { createMetrics, type Metrics } from "./metrics.js";
 import { createRecorder, pathOf, type Recorder } from "./recorder.js";
 import { createRouteTable, type RouteTable } from "./route-table.js";
 import { StreamSlots } from "./streams.js";
+import { inTurn } from "./turn.js";
 import { acceptOnlyJson, validatorCompiler } from "./validation.js";
 
 export interface ServerParts {
@@ -96,7 +97,7 @@ async function addHooks(app: App, context: RouteContext, table: RouteTable): Pro
   // First, and in the turn in which the request came: bad bytes may be right behind it.
   app.addHook("onRequest", (request, reply, done) => {
     recorder.follow(request, reply);
-    done();
+    inTurn(request.raw, reply.raw, done);
   });
   limitBodies(app, clock, recorder);
 

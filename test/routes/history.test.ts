@@ -34,6 +34,18 @@ test("the pieces of an answer, however many, are one JSON object with each recor
   );
 });
 
+test("a record of any length goes out in pieces, none of which ends within a character", async () => {
+  for (const shift of ["", "x", "xy"]) {
+    const json = toLine({ timestamp: "", payload: { type: "text", text: shift + "🙂é".repeat(100_000) } });
+    const pieces: string[] = [];
+    const batches = Readable.from([[{ ordinal: 0, json }]]);
+    for await (const piece of historyPieces({ records: batches, cursor: "1-1" })) pieces.push(piece);
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(64 * 1024);
+    const text = Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString();
+    expect(text).toBe(`{"messages":[{"ordinal":0,${json.slice(1)}],"cursor":"1-1"}`);
+  }
+});
+
 test("a large history arrives whole, in chunks", async () => {
   const server = await startServer();
   const id = await makeSession(server);
