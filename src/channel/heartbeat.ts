@@ -3,7 +3,8 @@
 
 /** Time, as the wheel needs it. */
 export interface HeartbeatClock {
-  now(): number;
+  /** Milliseconds that never go back. */
+  monotonic(): number;
   /** Calls `run` once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
 }
@@ -36,8 +37,8 @@ export class HeartbeatWheel {
     this.#tickMs = Math.max(1, options.intervalMs / SLOTS);
   }
 
-  now(): number {
-    return this.#clock.now();
+  monotonic(): number {
+    return this.#clock.monotonic();
   }
 
   /** Calls `beat` whenever nobody touched the returned heartbeat for `intervalMs`. `beat` must not throw. */

@@ -184,7 +184,7 @@ export class Subscriber implements Subscription {
     // `false` alone only means that the kernel did not take all of it at once.
     if (this.#sink.write(out) || this.#sink.queuedBytes <= QUEUE_BYTES) return;
     if (this.#waitingSince === undefined) figures.blocked += 1;
-    this.#waitingSince = this.#feed.heartbeat.now();
+    this.#waitingSince = this.#feed.heartbeat.monotonic();
   }
 
   #resume(): void {
@@ -198,7 +198,7 @@ export class Subscriber implements Subscription {
       this.#guarded(() => this.#write(PING));
       return;
     }
-    const isStalled = this.#feed.heartbeat.now() - this.#waitingSince >= STALLED_MS;
+    const isStalled = this.#feed.heartbeat.monotonic() - this.#waitingSince >= STALLED_MS;
     // Of an ended Channel nothing passes it by any more: it would keep the ring for ever.
     const isLost = this.#phase === "ending" || this.#feed.isEnded || this.#feed.ring.hasPassed(this.#place);
     if (!isStalled || !isLost) return;
@@ -211,7 +211,7 @@ export class Subscriber implements Subscription {
     if (this.#phase !== "open") return;
     this.#unblock();
     this.#phase = "ending";
-    this.#waitingSince = this.#feed.heartbeat.now();
+    this.#waitingSince = this.#feed.heartbeat.monotonic();
     this.#sink.end();
     this.#feed.onLeft(this);
   }

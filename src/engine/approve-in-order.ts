@@ -73,7 +73,7 @@ export function approveInOrder(deps: ApprovalDeps): Approvals {
 }
 
 async function decideOne(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal): Promise<void> {
-  const askedAt = deps.clock.now();
+  const askedAt = deps.clock.monotonic();
   const answer = await settle(deps, call, withdrawn);
   const { decision, decidedBy, reason } = answer;
   const recorded = "recorded" in answer ? answer.recorded : () => {};
@@ -92,7 +92,7 @@ async function decideOne(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal)
   }
   recorded();
   if (decision === "allow") deps.start(call);
-  else await deps.deny(call, answer, answer.askedForMs ?? deps.clock.now() - askedAt);
+  else await deps.deny(call, answer, answer.askedForMs ?? deps.clock.monotonic() - askedAt);
 }
 
 async function settle(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal): Promise<Decision | Answer> {

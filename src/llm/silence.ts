@@ -33,14 +33,14 @@ export class Silence {
 
   /** Somebody waits from now on. */
   begin(): void {
-    this.#waitingSince = this.#clock.now();
+    this.#waitingSince = this.#clock.monotonic();
     if (this.#cancelTimer === undefined) this.#arm(this.#mayLast());
   }
 
   /** Nobody waits any more: the provider moved. */
   end(): void {
     if (this.#waitingSince === undefined) return;
-    this.#waitedMs += this.#clock.now() - this.#waitingSince;
+    this.#waitedMs += this.#clock.monotonic() - this.#waitingSince;
     this.#waitingSince = undefined;
   }
 
@@ -60,7 +60,7 @@ export class Silence {
     return failure(
       "timeout",
       kept
-        ? `the provider kept the connection alive for ${this.#waitedMs} ms without sending anything`
+        ? `the provider kept the connection alive for ${Math.round(this.#waitedMs)} ms without sending anything`
         : `the provider was silent for ${this.#limitMs} ms`,
     );
   }
@@ -78,7 +78,7 @@ export class Silence {
     this.#cancelTimer = undefined;
     // The next wait sets it again.
     if (this.#waitingSince === undefined) return;
-    const leftMs = this.#waitingSince + this.#mayLast() - this.#clock.now();
+    const leftMs = this.#waitingSince + this.#mayLast() - this.#clock.monotonic();
     if (leftMs > 0) {
       this.#arm(leftMs);
       return;

@@ -162,11 +162,11 @@ export class McpClient {
   async listTools(): Promise<unknown[]> {
     if (this.#sdk.getServerCapabilities()?.tools === undefined) return [];
     const { clock } = this.#options;
-    const latest = clock.now() + LIST_TIMEOUT_MS;
+    const latest = clock.monotonic() + LIST_TIMEOUT_MS;
     const tools: unknown[] = [];
     this.#guard.beginList();
     let cursor: string | undefined;
-    for (let page = 0; page < MAX_PAGES && tools.length < MAX_LISTED && clock.now() <= latest; page++) {
+    for (let page = 0; page < MAX_PAGES && tools.length < MAX_LISTED && clock.monotonic() <= latest; page++) {
       const params = cursor === undefined ? {} : { cursor };
       const listed = await within(clock, LIST_TIMEOUT_MS, [this.lost], "it did not list its tools", (signal) =>
         this.#sdk.request({ method: "tools/list", params }, listSchema, { signal, timeout: NEVER_MS }),

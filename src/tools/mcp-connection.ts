@@ -86,7 +86,7 @@ export class McpConnection {
 
   /** What a new context is offered. */
   get tools(): readonly McpTool[] {
-    const isRecent = this.#lostAt !== undefined && this.#options.clock.now() - this.#lostAt < REMEMBER_MS;
+    const isRecent = this.#lostAt !== undefined && this.#options.clock.monotonic() - this.#lostAt < REMEMBER_MS;
     return this.isConnected || isRecent ? [...this.#tools.values()] : [];
   }
 
@@ -127,13 +127,13 @@ export class McpConnection {
       const client = await this.#open();
       this.#settle();
       if (client !== undefined) {
-        const since = clock.now();
+        const since = clock.monotonic();
         await untilAborted(client.lost);
         this.#drop(client, client.lostReason);
         await client.close();
         if (this.#stop.signal.aborted) break;
         this.#report("warn", { reason: client.lostReason, said: client.said }, "an MCP server was lost");
-        if (clock.now() - since >= STEADY_MS) failures = -1;
+        if (clock.monotonic() - since >= STEADY_MS) failures = -1;
       }
       failures += 1;
       if (failures <= 0) continue;
@@ -189,7 +189,7 @@ export class McpConnection {
   #drop(client: McpClient, reason: string): void {
     if (this.#client !== client) return;
     this.#client = undefined;
-    this.#lostAt = this.#options.clock.now();
+    this.#lostAt = this.#options.clock.monotonic();
     this.#reason = reason;
   }
 

@@ -18,7 +18,7 @@ export class Progress {
 
   touch(): void {
     if (this.#cancel !== undefined) return;
-    const wait = this.#lastAt + INTERVAL_MS - this.#clock.now();
+    const wait = this.#lastAt + INTERVAL_MS - this.#clock.monotonic();
     if (wait <= 0) {
       this.#fire();
       return;
@@ -36,7 +36,7 @@ export class Progress {
   }
 
   #fire(): void {
-    this.#lastAt = this.#clock.now();
+    this.#lastAt = this.#clock.monotonic();
     this.#report();
   }
 }

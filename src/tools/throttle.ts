@@ -19,15 +19,14 @@ export class Throttle {
     this.#clock = clock;
     this.#options = options;
     this.#level = options.burst;
-    this.#at = clock.now();
+    this.#at = clock.monotonic();
   }
 
   /** @returns undefined when the caller may go on; otherwise a promise that resolves when it may, or on abort. */
   take(cost: number, signal: AbortSignal): Promise<void> | undefined {
     const { burst, perSecond } = this.#options;
-    const now = this.#clock.now();
-    // A clock that was set back gives nothing and takes nothing.
-    this.#level = Math.min(burst, this.#level + (Math.max(0, now - this.#at) * perSecond) / 1_000) - cost;
+    const now = this.#clock.monotonic();
+    this.#level = Math.min(burst, this.#level + ((now - this.#at) * perSecond) / 1_000) - cost;
     this.#at = now;
     return this.#level >= 0 ? undefined : this.#clock.sleep(Math.ceil((-this.#level * 1_000) / perSecond), signal);
   }

@@ -479,6 +479,20 @@ test("a reader that took nothing for a minute goes, once the ring has passed it 
   expect(stats).toEqual([{ name: "reader_dropped" }]);
 });
 
+test("a clock that is set back keeps no reader that took nothing for a minute", () => {
+  const { channel, turn, clock } = manualChannel({ maxEvents: 10 });
+  const sink = new ReaderSink();
+  channel.subscribe(sink, { snapshot: idle });
+  sink.isStalled = true;
+  sink.backlog = 70_000;
+  channel.publish(message(1));
+  turn();
+  for (let n = 0; n < 20; n += 1) channel.publish(message(n));
+  clock.setBack(3_600_000);
+  clock.advance(75_000);
+  expect(sink.state).toBe("destroyed");
+});
+
 test("a reader that took nothing for a minute of a Channel that has ended goes, and the ring with it (C2)", () => {
   const figures = new ChannelFigures();
   const { channel, turn, clock, stats } = manualChannel({ figures });
@@ -589,7 +603,7 @@ test("a Channel without ids opens with a comment and retry, sends no empty event
     { retry: "1000", event: "server_event", data: JSON.stringify({ type: "session_created" }) },
   ]);
   expect(() => channel.publish(message(1))).toThrow("no ids");
-  expect(heartbeat.now()).toBe(clock.now());
+  expect(heartbeat.monotonic()).toBe(clock.monotonic());
 });
 
 test("JSON on two lines is refused before any reader sees half of it (B1)", () => {

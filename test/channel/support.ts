@@ -130,10 +130,20 @@ export class ReaderSink implements Sink {
 /** Time that stands still until a test moves it. */
 export class ManualClock {
   #now = 1_000_000;
+  #setBackMs = 0;
   #timers: { at: number; run: () => void }[] = [];
 
   now(): number {
+    return this.#now - this.#setBackMs;
+  }
+
+  monotonic(): number {
     return this.#now;
+  }
+
+  /** Somebody sets the machine's clock. */
+  setBack(ms: number): void {
+    this.#setBackMs += ms;
   }
 
   after(ms: number, run: () => void): () => void {

@@ -9,18 +9,24 @@ interface Timer {
 /** Time that moves when a test says so. */
 export class ManualClock implements Clock {
   #now = 0;
+  #setBackMs = 0;
   #looks = 0;
   #timers = new Set<Timer>();
   #onChange: (() => void)[] = [];
 
   now(): number {
+    return this.monotonic() - this.#setBackMs;
+  }
+
+  monotonic(): number {
     this.#looks++;
     this.#changed();
     return this.#now;
   }
 
-  monotonic(): number {
-    return this.now();
+  /** Somebody sets the machine's clock. */
+  setBack(ms: number): void {
+    this.#setBackMs += ms;
   }
 
   iso(): string {

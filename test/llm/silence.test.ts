@@ -91,6 +91,18 @@ describe("silence", () => {
     await upstream.noSockets();
   });
 
+  test("a clock that is set back meanwhile makes no silence longer", async () => {
+    const clock = new ManualClock();
+    const upstream = await Upstream.start(() => {});
+    const done = drain(start(upstream, clock).stream);
+    await clock.waiting();
+    clock.setBack(3_600_000);
+    clock.advance(SILENCE_MS);
+    // Nothing waits on: it is over, or a timer was set again.
+    expect(clock.pending).toBe(0);
+    expect((await done).outcome).toMatchObject({ status: "timeout", error: { kind: "timeout" } });
+  });
+
   test("the clock does not run while the reader is slow", async () => {
     const clock = new ManualClock();
     const upstream = await Upstream.start((response) => {
