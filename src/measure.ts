@@ -17,6 +17,9 @@ const REQUEST_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
 const TRACE_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 2];
 
 /** @returns what the Sessions call where something happens. */
+/** Of readers that were dropped, in words. */
+const DROPPED = { does_not_read: "took nothing for a minute", fell_behind: "missed events" };
+
 export function measureWork(
   metrics: Metrics,
   log: Logger,
@@ -36,8 +39,8 @@ export function measureWork(
         case "resync_required":
           return resyncs({ reason: stat.reason });
         case "reader_dropped":
-          log.info({ sessionId, reason: "does_not_read" }, "a reader that took nothing for a minute was disconnected");
-          return dropped({ reason: "does_not_read" });
+          log.info({ sessionId, reason: stat.reason }, `a reader that ${DROPPED[stat.reason]} was disconnected`);
+          return dropped({ reason: stat.reason });
         case "reader_failed":
           log.error({ err: stat.error, sessionId, reason: "fault" }, "a stream was cut off");
           return dropped({ reason: "fault" });

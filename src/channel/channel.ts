@@ -11,13 +11,13 @@ import { messageFrame, serverEventFrame } from "./frame.js";
 import type { HeartbeatWheel } from "./heartbeat.js";
 import type { BudgetShare, ReplayBudget } from "./replay-budget.js";
 import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
-import type { ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+import type { DropReason, ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
 
 /** What an operator may want to count or log. */
 export type ChannelStat =
   | { readonly name: "resync_required"; readonly reason: ResyncReason }
-  /** A reader that took nothing for a minute was disconnected. */
-  | { readonly name: "reader_dropped" }
+  /** A reader was disconnected: it took nothing for a minute, or missed events that have no ids to go on from. */
+  | { readonly name: "reader_dropped"; readonly reason: DropReason }
   /** A reader's stream was cut off by a fault on our side. */
   | { readonly name: "reader_failed"; readonly error: unknown };
 
@@ -86,7 +86,7 @@ export class Channel {
         return channel.#farewell;
       },
       onResync: (reason) => onStat({ name: "resync_required", reason }),
-      onDropped: () => onStat({ name: "reader_dropped" }),
+      onDropped: (reason) => onStat({ name: "reader_dropped", reason }),
       onFailed: (error) => onStat({ name: "reader_failed", error }),
       onLeft: (subscriber) => this.#left(subscriber),
     };
@@ -144,9 +144,10 @@ export class Channel {
    */
   end(final?: string): void {
     if (this.#isEnded) return;
-    if (final !== undefined) this.announce(final);
+    // First: a reader may be served, and have to skip it, while it is announced.
     this.#isEnded = true;
     this.#farewell = final === undefined ? undefined : serverEventFrame(final);
+    if (final !== undefined) this.announce(final);
     this.#deliver();
     this.#leaveBudget();
   }

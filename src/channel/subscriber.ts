@@ -9,7 +9,7 @@ import { formatEventId, parseEventId } from "./event-id.js";
 import type { Batch, EventRing, Place } from "./event-ring.js";
 import { type FramedBytes, framed, PING, retryLine, serverEventFrame } from "./frame.js";
 import type { Heartbeat, HeartbeatWheel } from "./heartbeat.js";
-import type { ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+import type { DropReason, ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
 
 /** What a Subscriber needs of its Channel. */
 export interface Feed {
@@ -23,7 +23,7 @@ export interface Feed {
   /** The Channel's last server event, for one who comes after it. */
   readonly farewell: Uint8Array | undefined;
   onResync(reason: ResyncReason): void;
-  onDropped(): void;
+  onDropped(reason: DropReason): void;
   onFailed(error: unknown): void;
   /** Called once, when the stream has no further use for the Channel. */
   onLeft(subscriber: Subscriber): void;
@@ -46,7 +46,8 @@ export class Subscriber implements Subscription {
   readonly #sink: Sink;
   readonly #options: SubscribeOptions;
   readonly #heartbeat: Heartbeat;
-  readonly #farewell: Uint8Array | undefined;
+  /** What is still owed to one that came after the Channel's last event, or had to skip it. */
+  #farewell: Uint8Array | undefined;
   #phase: Phase = "open";
   #place: Place;
   #isSnapshotDue = true;
@@ -107,7 +108,7 @@ export class Subscriber implements Subscription {
     const { ring } = this.#feed;
     while (this.#phase === "open" && this.#waitingSince === undefined) {
       // How things stood in mid-replay is nothing to a reader whose snapshot is still to come.
-      if (this.#isSnapshotDue) this.#place = { seq: this.#place.seq, note: ring.end.note };
+      if (this.#isSnapshotDue) this.#skipTo({ seq: this.#place.seq, note: ring.end.note });
       if (ring.hasPassed(this.#place)) {
         this.#resync("slow_reader");
         continue;
@@ -148,7 +149,13 @@ export class Subscriber implements Subscription {
 
   /** Says that entries are gone and goes on from the head, with how things stand there. */
   #resync(reason: ResyncReason): void {
-    this.#place = this.#feed.ring.end;
+    this.#skipTo(this.#feed.ring.end);
+    // Without ids there is nothing that it could go on from: it comes again, and asks how things stand.
+    if (this.#feed.epoch === undefined) {
+      this.#feed.onDropped("fell_behind");
+      this.#end();
+      return;
+    }
     const notice = serverEventFrame(JSON.stringify({ type: "resync_required", reason }), this.#headId());
     this.#feed.onResync(reason);
     this.#writeSnapshot([notice], undefined);
@@ -164,6 +171,12 @@ export class Subscriber implements Subscription {
     if (frames.length > 0) this.#write(framed(frames));
     this.#feed.figures.delivered += before.length + events.length;
     if (over) this.#end();
+  }
+
+  /** Past the Channel's last event, too, which is then written at the end. */
+  #skipTo(place: Place): void {
+    this.#place = place;
+    this.#farewell = this.#feed.farewell;
   }
 
   #retry(): Uint8Array {
@@ -202,7 +215,7 @@ export class Subscriber implements Subscription {
     // Of an ended Channel nothing passes it by any more: it would keep the ring for ever.
     const isLost = this.#phase === "ending" || this.#feed.isEnded || this.#feed.ring.hasPassed(this.#place);
     if (!isStalled || !isLost) return;
-    this.#feed.onDropped();
+    this.#feed.onDropped("does_not_read");
     this.#sink.destroy();
     this.#closed();
   }

@@ -44,4 +44,7 @@ export interface SubscribeOptions {
   readonly retryMs?: number;
 }
 
+/** Why a reader was disconnected. */
+export type DropReason = "does_not_read" | "fell_behind";
+
 export type ResyncReason = "evicted" | "other_epoch" | "not_reached" | "not_an_id" | "slow_reader";

@@ -476,7 +476,7 @@ test("a reader that took nothing for a minute goes, once the ring has passed it 
   expect(sink.state).toBe("destroyed");
   expect(channel.subscribers).toBe(0);
   expect(clock.timers).toBe(0);
-  expect(stats).toEqual([{ name: "reader_dropped" }]);
+  expect(stats).toEqual([{ name: "reader_dropped", reason: "does_not_read" }]);
 });
 
 test("a clock that is set back keeps no reader that took nothing for a minute", () => {
@@ -507,8 +507,47 @@ test("a reader that took nothing for a minute of a Channel that has ended goes, 
   expect(figures).toMatchObject({ readers: 1, blocked: 1 });
   clock.advance(75_000);
   expect(sink.state).toBe("destroyed");
-  expect(stats).toEqual([{ name: "reader_dropped" }]);
+  expect(stats).toEqual([{ name: "reader_dropped", reason: "does_not_read" }]);
   expect(figures).toMatchObject({ readers: 0, blocked: 0 });
+});
+
+test("the last event of a Channel reaches those, too, that had to skip it", () => {
+  const { channel, turn } = manualChannel({ maxEvents: 4 });
+  const final = JSON.stringify({ type: "shutdown" });
+  const [passed, replaying] = [new ReaderSink(), new ReaderSink()];
+  channel.subscribe(passed, { snapshot: idle });
+  passed.isStalled = true;
+  passed.backlog = 70_000;
+  for (let n = 1; n <= 20; n += 1) channel.publish(message(n));
+  turn();
+  // One whose replay does not fit: its snapshot is still to come.
+  replaying.isStalled = true;
+  replaying.backlog = 70_000;
+  channel.subscribe(replaying, { snapshot: idle, lastEventId: `${EPOCH}-17` });
+  channel.end(final);
+  for (const sink of [passed, replaying]) {
+    sink.drain();
+    expect(sink.events.filter(({ data }) => data === final)).toHaveLength(1);
+    expect(sink.events.at(-1)?.data).toBe(final);
+    expect(sink.state).toBe("ended");
+  }
+});
+
+test("a reader that misses events without ids is ended: there is nothing that it could go on from", () => {
+  const { channel, turn, stats } = manualChannel({ epoch: undefined as never, maxEvents: 10 });
+  const sink = new ReaderSink();
+  channel.subscribe(sink, { snapshot: () => ({ events: [] }) });
+  sink.isStalled = true;
+  sink.backlog = 70_000;
+  for (let n = 1; n <= 20; n += 1) {
+    channel.announce(taskState({ n }));
+    turn();
+  }
+  sink.drain();
+  expect(sink.state).toBe("ended");
+  expect(sink.events.map(({ data }) => data)).toEqual([taskState({ n: 1 })]);
+  expect(stats).toEqual([{ name: "reader_dropped", reason: "fell_behind" }]);
+  expect(channel.subscribers).toBe(0);
 });
 
 test("what is published, delivered, replayed and evicted is counted, and who reads and who is blocked", () => {
