@@ -5,6 +5,7 @@ import type { Logger } from "pino";
 import type { ChannelStat } from "./channel/channel.js";
 import type { ChannelFigures } from "./channel/channel-figures.js";
 import type { ReplayBudget } from "./channel/replay-budget.js";
+import { RESYNC_REASONS } from "./channel/subscription.js";
 import type { Clock } from "./clock.js";
 import type { Metrics } from "./http/metrics.js";
 import type { RequestStat } from "./llm/counted-client.js";
@@ -16,16 +17,26 @@ const FIRST_BUCKETS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 120];
 const REQUEST_BUCKETS = [0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600];
 const TRACE_BUCKETS = [0.0001, 0.0005, 0.001, 0.005, 0.02, 0.1, 0.5, 2];
 
-/** @returns what the Sessions call where something happens. */
 /** Of readers that were dropped, in words. */
 const DROPPED = { does_not_read: "took nothing for a minute", fell_behind: "missed events" };
 
+/** @returns what the Sessions call where something happens. */
 export function measureWork(
   metrics: Metrics,
   log: Logger,
 ): Required<Pick<SessionProcess, "onChannelStat" | "onToolCall" | "onTraceWrite">> {
-  const resyncs = metrics.counter("omnid_resyncs_total", "Readers that lost their place", ["reason"]);
-  const dropped = metrics.counter("omnid_readers_dropped_total", "Readers that were disconnected", ["reason"]);
+  const byReason = (name: string, help: string, reasons: readonly string[]) =>
+    metrics.counter(
+      name,
+      help,
+      ["reason"],
+      reasons.map((reason) => ({ reason })),
+    );
+  const resyncs = byReason("omnid_resyncs_total", "Readers that lost their place", RESYNC_REASONS);
+  const dropped = byReason("omnid_readers_dropped_total", "Readers that were disconnected", [
+    ...Object.keys(DROPPED),
+    "fault",
+  ]);
   const calls = metrics.counter("omnid_tool_calls_total", "Tool calls that were run", ["tool", "outcome"]);
   const writes = metrics.histogram(
     "omnid_trace_write_seconds",

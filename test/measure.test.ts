@@ -29,3 +29,21 @@ test("a reader that is disconnected because it does not read is logged with its 
   ]);
   expect(await metrics.text()).toMatch(/^omnid_readers_dropped_total\{reason="does_not_read"\} 1$/m);
 });
+
+test("what is worth an alert is there at 0 before it has happened, so that the first time is seen", async () => {
+  const metrics = createMetrics();
+  measureWork(metrics, pino({ level: "silent" }));
+  const series = (await metrics.text())
+    .split("\n")
+    .filter((line) => /^omnid_(resyncs|readers_dropped)_total\{/.test(line));
+  expect(series).toEqual([
+    'omnid_resyncs_total{reason="evicted"} 0',
+    'omnid_resyncs_total{reason="other_epoch"} 0',
+    'omnid_resyncs_total{reason="not_reached"} 0',
+    'omnid_resyncs_total{reason="not_an_id"} 0',
+    'omnid_resyncs_total{reason="slow_reader"} 0',
+    'omnid_readers_dropped_total{reason="does_not_read"} 0',
+    'omnid_readers_dropped_total{reason="fell_behind"} 0',
+    'omnid_readers_dropped_total{reason="fault"} 0',
+  ]);
+});

@@ -47,4 +47,5 @@ export interface SubscribeOptions {
 /** Why a reader was disconnected. */
 export type DropReason = "does_not_read" | "fell_behind";
 
-export type ResyncReason = "evicted" | "other_epoch" | "not_reached" | "not_an_id" | "slow_reader";
+export const RESYNC_REASONS = ["evicted", "other_epoch", "not_reached", "not_an_id", "slow_reader"] as const;
+export type ResyncReason = (typeof RESYNC_REASONS)[number];

@@ -16,8 +16,16 @@ export interface Metrics {
   total(name: string, help: string, read: () => number): void;
   /** The same by one label. */
   totals(name: string, help: string, label: string, read: () => Readonly<Record<string, number>>): void;
-  /** A figure that only grows. @returns what adds to it. */
-  counter<L extends string>(name: string, help: string, labels: readonly L[]): (labels: Labels<L>, by?: number) => void;
+  /**
+   * A figure that only grows. @returns what adds to it.
+   * @param known what is there at 0 from the start: nobody sees a series grow that begins with its first event
+   */
+  counter<L extends string>(
+    name: string,
+    help: string,
+    labels: readonly L[],
+    known?: readonly Labels<L>[],
+  ): (labels: Labels<L>, by?: number) => void;
   /** How often a value lay below each of `buckets`. @returns what adds a value. */
   histogram<L extends string>(
     name: string,
@@ -96,8 +104,9 @@ export function createMetrics(): Metrics {
         },
       });
     },
-    counter(name, help, labels) {
+    counter(name, help, labels, known = []) {
       const counter = new Counter({ name, help, labelNames: labels, registers });
+      for (const values of known) counter.inc(values, 0);
       return (values, by = 1) => counter.inc(values, by);
     },
     histogram(name, help, buckets, labels) {
