@@ -79,7 +79,8 @@ function record(
   const status = bare?.status ?? statusOf(reply.raw);
   const route = request.is404 ? "unmatched" : (routeOptions.url ?? "unmatched");
   metrics.request({ method, route, status: String(status) }, isEvents(request, reply) ? undefined : elapsedMs / 1000);
-  const level = status >= 500 ? "error" : "info";
+  // A server that ends, or is asked whether it is ready, says 503 on purpose.
+  const level = status >= 500 && status !== 503 ? "error" : "info";
   const done = bare !== undefined || reply.raw.writableFinished;
   const reason = bare?.reason;
   request.log[level]({ method, path: pathOf(request), status, reason, ms: Math.round(elapsedMs), done }, "request");

@@ -19,10 +19,12 @@ import type { ForkSession, SessionRefusal } from "./types.js";
 /** Nothing can end here: thrown through the store, which then leaves nothing. */
 class NotCommitted extends Error {}
 
+/** @param isGone says whether the source was deleted meanwhile: then it is no fault that it cannot be read */
 export async function forkSession(
   process: SessionProcess,
   source: Made,
   request: ForkSession,
+  isGone: () => boolean,
 ): Promise<Result<Made, SessionRefusal>> {
   const { ordinal } = request;
   const { count } = source.trace;
@@ -37,7 +39,9 @@ export async function forkSession(
     if (error instanceof NotCommitted) {
       return refuse("ordinal_not_committed", `the record at ordinal ${ordinal} is inside something that has not ended`);
     }
-    process.log.error({ err: error, sessionId: source.record.sessionId }, "a Session could not be forked");
+    if (!isGone()) {
+      process.log.error({ err: error, sessionId: source.record.sessionId }, "a Session could not be forked");
+    }
     return refuse("storage_failed", "the Session could not be recorded");
   }
 }

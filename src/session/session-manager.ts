@@ -111,8 +111,9 @@ export class SessionManager implements SessionHost {
     try {
       const trace = await this.#process.traces.open(id);
       if (trace === undefined) return undefined;
-      const made = await this.#adopt(() => forkSession(this.#process, { record: source, trace }, request));
-      return made.ok || this.#entries.has(id) ? made : undefined;
+      const isGone = () => !this.#entries.has(id);
+      const made = await this.#adopt(() => forkSession(this.#process, { record: source, trace }, request, isGone));
+      return made.ok || !isGone() ? made : undefined;
     } finally {
       this.#forking.delete(source);
       const isGone = !this.#entries.has(id) && (await this.#process.traces.open(id)) === undefined;

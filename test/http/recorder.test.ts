@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { systemClock } from "../../src/clock.js";
+import { refuse } from "../../src/result.js";
 import { call, makeSession, openStream, type RunningServer, raw, startServer } from "../support/http-server.js";
 import { manualClock } from "../support/manual-clock.js";
 
@@ -11,6 +12,7 @@ const HOST = "host: localhost\r\n";
 const CLOSE = `${HOST}connection: close\r\n`;
 
 interface Line {
+  level: number;
   msg: string;
   requestId?: string;
   status?: number;
@@ -136,6 +138,19 @@ test("every answer is timed but those that are streams of events", async () => {
   );
   expect(await durations(server)).toEqual(timed);
 });
+
+test.each([
+  ["shutting_down", 503, 30],
+  ["storage_failed", 507, 50],
+] as const)(
+  "a refusal with %s, %i, is logged at level %i: who means it reports no error",
+  async (code, status, level) => {
+    const server = await startServer();
+    server.host.create = async () => refuse(code, "not now");
+    expect((await call(server, "POST", "/api/sessions", {})).status).toBe(status);
+    await vi.waitFor(() => expect(lines(server)).toMatchObject([{ status, level }]));
+  },
+);
 
 test("a wall clock that is set back does not make a request shorter", async () => {
   let [now, monotonic] = [Date.now(), 0];

@@ -269,7 +269,7 @@ test("G12: a fork keeps the pointers to its source's children, and going, takes 
   expect((await recordsOf(source)).length).toBe(records.length);
 });
 
-test("a source that is deleted while it is copied is not found, and leaves no fork and no Workspace", async () => {
+test("a source that is deleted while it is copied is not found, and leaves no fork, no Workspace and no error in the log", async () => {
   const dataDir = tempDir();
   let onRead: () => Promise<unknown> = async () => {};
   const fs = {
@@ -279,7 +279,9 @@ test("a source that is deleted while it is copied is not found, and leaves no fo
       return diskFs.create(path);
     },
   };
-  const host = await hostOn({ model: scriptedModel([]), dataDir, fs });
+  const errors: string[] = [];
+  const log = { warn: () => {}, error: (_detail: unknown, message: string) => void errors.push(message) };
+  const host = await hostOn({ model: scriptedModel([]), dataDir, fs, process: { log } });
   const source = await made(host.create({}, null));
   const records = await richTrace();
   const long = await imported(host, linesOf(records));
@@ -291,6 +293,7 @@ test("a source that is deleted while it is copied is not found, and leaves no fo
   expect(await host.fork(long.id, { ordinal: records.length - 1 }, null)).toBeUndefined();
   expect(existsSync(long.view().workspace)).toBe(false);
   expect(readdirSync(join(dataDir, "sessions"))).toEqual([source.id]);
+  expect(errors).toEqual([]);
 });
 
 test("a disk that is full leaves nothing of a fork, and the source as it was", async () => {
