@@ -15,19 +15,55 @@ const REASONS: Record<string, [ErrorCode, string, string]> = {
 /** For how long a client may keep its half of a connection that has ended; closed at once, the answer could be lost. */
 const LINGER_MS = 5_000;
 
-/** Answers a connection whose bytes are no HTTP request, and ends it. */
-export function answerBadRequest(
-  error: Error & { code?: string },
+/** For how long bad bytes wait for the answers to the requests in front of them. */
+const WAIT_MS = 30_000;
+
+/** Connections that wait like that; all that comes on them is bad too, and is told of again and again. */
+const waiting = new WeakSet<Socket>();
+
+type BadRequest = Error & { code?: string };
+
+interface Means {
+  clock: Clock;
+  recorder: Recorder;
+}
+
+/**
+ * Answers a connection whose bytes are no HTTP request, and ends it. Bad bytes may follow good requests on the same
+ * connection: those are answered first, each as if nothing came behind it.
+ */
+export function answerBadRequest(error: BadRequest, socket: Socket, means: Means): void {
+  if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+  else if (!waiting.has(socket)) answerAfterOthers(error, socket, means);
+}
+
+function answerAfterOthers(error: BadRequest, socket: Socket, means: Means): void {
+  let cancel = () => {};
+  const next = () => {
+    const response = answerInTurn(socket);
+    // The bad bytes are the body of a request that has not come whole: the answer is to that one.
+    const isOther = response?.req.complete === true;
+    // What has begun and not ended may be a stream: a second status line would land in the middle of it.
+    const isMidway = response?.headersSent === true && !(isOther && response.writableEnded);
+    if (isOther && !isMidway) {
+      response.once("close", next);
+      return;
+    }
+    if (isMidway || !socket.writable) socket.destroy();
+    else answerNow(error, socket, response, means);
+    cancel();
+  };
+  waiting.add(socket);
+  cancel = means.clock.after(WAIT_MS, () => socket.destroy());
+  next();
+}
+
+function answerNow(
+  error: BadRequest,
   socket: Socket,
-  { clock, recorder }: { clock: Clock; recorder: Recorder },
+  response: ServerResponse | undefined,
+  { clock, recorder }: Means,
 ): void {
-  const response = answerInTurn(socket);
-  // Bytes that follow a request on the same connection may be bad while its answer is still going out, a stream perhaps:
-  // a second status line would land in the middle of it.
-  if (error.code === "ECONNRESET" || !socket.writable || response?.headersSent) {
-    socket.destroy();
-    return;
-  }
   const [code, phrase, message] = REASONS[error.code ?? ""] ?? ["invalid_request", "Bad Request", "this is not HTTP"];
   const status = statusOf(code);
   const requestId = recorder.answered({ status, reason: error.code }, response);

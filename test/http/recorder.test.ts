@@ -70,13 +70,61 @@ test.each([
     `${post("/api/sessions", "application/json")}transfer-encoding: chunked\r\n\r\nzz\r\n`,
     "POST /api/sessions 400",
   ],
-  ["bad bytes right behind a request", `GET /readyz HTTP/1.1\r\n${HOST}\r\n\x00\r\n`, "GET /readyz 400"],
 ])("%s: counted once, and logged under the id of the answer", async (_what, bytes, series) => {
   const server = await startServer();
   const answer = await raw(server, bytes);
   const [, status, requestId] = /^HTTP\/1\.1 (\d+) .*?\r\nx-request-id: (\S+)\r\n/is.exec(answer) ?? [];
   await vi.waitFor(() => expect(lines(server)).toMatchObject([{ requestId, status: Number(status) }]));
   expect(await counted(server)).toEqual({ [series]: 1 });
+});
+
+test("bad bytes right behind requests: those are answered, and counted as what they were, then the bytes", async () => {
+  const server = await startServer();
+  const id = await makeSession(server);
+  let open = () => {};
+  server.host.gate = new Promise((resolve) => {
+    open = resolve;
+  });
+  const tasks = `/api/sessions/${id}/tasks`;
+  const body = '{"input":"hello"}';
+  const bad = once(server.app.server, "clientError");
+  const answers = raw(
+    server,
+    `GET /readyz HTTP/1.1\r\n${HOST}\r\n${post(tasks, "application/json")}content-length: ${body.length}\r\n\r\n${body}\x00\r\n`,
+  );
+  await bad;
+  open();
+  expect((await answers).match(/HTTP\/1\.1 \d+ [^\r]*/g)).toEqual([
+    "HTTP/1.1 200 OK",
+    "HTTP/1.1 202 Accepted",
+    "HTTP/1.1 400 Bad Request",
+  ]);
+  await vi.waitFor(async () =>
+    expect(await counted(server)).toEqual({
+      "POST /api/sessions 201": 1,
+      "GET /readyz 200": 1,
+      "POST /api/sessions/:id/tasks 202": 1,
+      "unknown unmatched 400": 1,
+    }),
+  );
+});
+
+test("bad bytes behind a request that has no answer in time end the connection", async () => {
+  const clock = manualClock();
+  const server = await startServer({}, clock);
+  const id = await makeSession(server);
+  server.host.gate = new Promise(() => {});
+  const body = '{"input":"hello"}';
+  const path = `/api/sessions/${id}/tasks`;
+  const bad = once(server.app.server, "clientError");
+  const socket = await send(
+    server,
+    `${post(path, "application/json")}content-length: ${body.length}\r\n\r\n${body}\x00\r\n`,
+  );
+  await bad;
+  clock.advance(30_000);
+  await once(socket, "end");
+  await vi.waitFor(() => expect(lines(server).at(-1)).toMatchObject({ path, status: 499 }));
 });
 
 test("a request whose turn on the connection never came was answered nothing", async () => {
