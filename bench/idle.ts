@@ -19,6 +19,8 @@ const STREAMS = isQuick ? 1000 : 5000;
 const SESSIONS = 50;
 const HEARTBEAT_MS = 15_000;
 const INTERVALS = isQuick ? 1 : 2;
+/** Before anything is measured. */
+const REST_INTERVALS = 3;
 const BAR_KB = 15;
 const BAR_CPU = 1.5;
 /** The part of the streams that is opened before memory is looked at. */
@@ -76,8 +78,9 @@ async function measure(name: string): Promise<Figures> {
     await open(STREAMS * WARM_UP);
     const { rss: before } = await ask<{ rss: number }>("rss");
     await open(STREAMS);
-    // A first round of heartbeats, in which the last of the opening is cleared away.
-    await pause(HEARTBEAT_MS);
+    // Some rounds of heartbeats, in which the last of the opening is cleared away: the collector's last full run, which
+    // costs as much as two intervals of them, comes when the process has been at rest for a while.
+    await pause(HEARTBEAT_MS * REST_INTERVALS);
     const { rss: after } = await ask<{ rss: number }>("rss");
     await ask("mark");
     await pause(HEARTBEAT_MS * INTERVALS);
