@@ -14,14 +14,15 @@ import { answer, end, holds, report, startRole } from "./support/measuring.js";
 import { NumberFinder, nowNs, openRaw, percentile } from "./support/raw-stream.js";
 import { runOmnid } from "./support/token-servers.js";
 
-const isQuick = process.argv.includes("--quick");
-const TOKENS = isQuick ? 400 : 3200;
+const FLAGS = process.argv.filter((arg) => arg.startsWith("--"));
+const isQuick = FLAGS.includes("--quick");
+const TOKENS = isQuick ? 1200 : 3200;
 /**
  * Answers that come first, to the same readers, and their tokens. One token at a time takes other paths than a burst, and
  * the compiler is busy with them for thousands of tokens; what it takes meanwhile,
  */
 const FIRST_ANSWERS = 4;
-const FIRST_TOKENS = isQuick ? 500 : 3000;
+const FIRST_TOKENS = 3000;
 const FIRST_EVERY_MS = 1;
 /** and how the measured one begins, is not what a token takes in a server that is at work. */
 const WARM_UP = 200;
@@ -84,14 +85,14 @@ async function main(): Promise<void> {
 
 async function measure(name: "proxy" | "omnid", count: number): Promise<Delays> {
   const self = fileURLToPath(import.meta.url);
-  const upstream = startRole(self, "upstream");
+  const upstream = startRole(self, "upstream", ...FLAGS);
   const children = [upstream];
   try {
     const { url: source } = await answer<{ url: string }>(upstream, "listening");
-    const server = startRole(self, name, source);
+    const server = startRole(self, name, source, ...FLAGS);
     children.push(server);
     const { url } = await answer<{ url: string }>(server, "listening");
-    const readers = startRole(self, "readers");
+    const readers = startRole(self, "readers", ...FLAGS);
     children.push(readers);
     const { follow, warmUp, start } = await opened(name, url);
     readers.send({ follow, count });
