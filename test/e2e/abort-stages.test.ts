@@ -35,9 +35,12 @@ import {
 
 vi.setConfig({ testTimeout: 60_000, hookTimeout: 60_000 });
 
-/** Ten times what an interrupt may take, and what one may take whose command ignores SIGTERM. */
-const SOON_MS = 2_500;
+/** More than an interrupt takes on the busiest machine, and less than what it would otherwise wait for. */
+const SOON_MS = 20_000;
+/** The same where a command ignores SIGTERM. */
 const STUBBORN_MS = 25_000;
+/** Ten times what an interrupt may take. Single ones may meet with a busy machine; most do not. */
+const USUAL_MS = 2_500;
 const SEED = Number(process.env.OMNID_SEED ?? 1);
 const INTERRUPTED = "[interrupted: tool aborted by user]";
 
@@ -208,6 +211,8 @@ async function interrupt(
 }
 
 describe("F1 F3 E3 E8: an interrupt", () => {
+  const took: number[] = [];
+
   test.each(STAGES)("$name", async ({ mode, scripts, reach, withinMs = SOON_MS, texts, outputs, pids }) => {
     const id = await makeSession(server, { approvalMode: mode ?? "allow-all" });
     const reader = await follow(server, id);
@@ -216,6 +221,7 @@ describe("F1 F3 E3 E8: an interrupt", () => {
     const beside = await reach(reader, id);
     const tookMs = await interrupt(id, reader, taskId, typeof beside === "function" ? () => beside() : undefined);
     expect(tookMs).toBeLessThan(withinMs);
+    took.push(tookMs);
     await allGone(pids?.(reader) ?? []);
     await expectLawful(server, id, reader.messages);
     upstream.script(answer("As you say."));
@@ -226,6 +232,10 @@ describe("F1 F3 E3 E8: an interrupt", () => {
     const fits = (each: string | RegExp) => (typeof each === "string" ? each : expect.stringMatching(each));
     expect(textsIn(messages)).toEqual([...texts.map(fits), "Next."]);
     expect(outputsIn(messages)).toEqual(outputs.map(fits));
+  });
+
+  test("waits for nothing: the median of all stages is short", () => {
+    expect(took.toSorted((a, b) => a - b)[took.length >> 1]).toBeLessThan(USUAL_MS);
   });
 });
 

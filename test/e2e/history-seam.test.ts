@@ -5,19 +5,9 @@ import { PartialAggregator } from "../../src/protocol/aggregate.js";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { atFileEnd } from "../support/at-file-end.js";
+import { gated, throughAll } from "../support/gated.js";
 import { type Server, startOmnid } from "../support/server.js";
-import {
-  calls,
-  finish,
-  type Gate,
-  gate,
-  type Script,
-  type Step,
-  say,
-  startUpstream,
-  think,
-  type Upstream,
-} from "../support/upstream.js";
+import { calls, finish, say, startUpstream, think, type Upstream } from "../support/upstream.js";
 import { api, at, expectLawful, follow, type History, history, makeSession, payloads, prompt } from "./api.js";
 
 // Servers are started and restarted here, which takes its time where the machine is shared.
@@ -29,13 +19,6 @@ beforeAll(async () => {
   upstream = await startUpstream(atFileEnd);
   server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env: { OMNID_RETRY_LIMIT: "0" } });
 });
-
-/** The script with a gate behind each of its steps. */
-function gated(script: Script): { script: Script; gates: Gate[] } {
-  const gates = script.steps.map(() => gate());
-  const steps: Step[] = script.steps.flatMap((step, index) => [step, gates[index] as Gate]);
-  return { script: { ...script, steps }, gates };
-}
 
 /** What a client holds that took the history at some instant and follows from its cursor. */
 class Joined {
@@ -94,12 +77,7 @@ test("A18: at each of 200 deltas, and at every stop, history and stream give the
   const taskId = await prompt(server, id, "Slowly.");
 
   const pages: History[] = [];
-  for (const each of [...first.gates, ...second.gates]) {
-    // Before the gate opens and right after it: the second looks while the next step is on its way.
-    pages.push(await history(server, id));
-    each.open();
-    pages.push(await history(server, id));
-  }
+  await throughAll(whole, [...first.gates, ...second.gates], async () => pages.push(await history(server, id)));
   await whole.untilEnded(taskId);
   const final = await expectLawful(server, id, whole.messages);
   expect(pages.length).toBeGreaterThan(400);

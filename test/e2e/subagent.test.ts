@@ -315,7 +315,8 @@ describe("an interrupt", () => {
     const began = performance.now();
     expect((await api(server, "POST", at(id, "/abort"))).status).toBe(202);
     await reader.untilEnded();
-    expect(performance.now() - began).toBeLessThan(2_500);
+    // Of the minute that the command takes.
+    expect(performance.now() - began).toBeLessThan(20_000);
     await expectLawful(server, id, reader.messages);
     const children = pointers(reader.messages);
     expect(children).toHaveLength(2);
