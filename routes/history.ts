@@ -37,9 +37,8 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
       useSession(host, request.params.id, request.owner, async (session) => {
         const pieces = historyPieces(session.history(request.query));
         reply.type("application/json; charset=utf-8");
-        const head = await take(pieces, STREAM_ABOVE_CHARS);
-        if (head.isWhole) return reply.send(head.text);
-        return reply.send(new Pieces(head.text, pieces));
+        const { head, isWhole } = await take(pieces, STREAM_ABOVE_CHARS);
+        return reply.send(isWhole ? head.join("") : new Pieces(head, pieces));
       }),
   });
 
@@ -67,23 +66,21 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
 
 const PIECE_CHARS = 64 * 1024;
 
-/** The answer's text, in pieces. Records are spliced in as stored: they are never parsed and written again. */
-export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGenerator<string, void, void> {
+type Piece = string | Buffer;
+
+/** The answer, in pieces. Records are spliced in as stored: they are never parsed and written again. */
+export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGenerator<Piece, void, void> {
   let piece = '{"messages":[';
   let separator = "";
   for await (const batch of records) {
     for (const { ordinal, json } of batch) {
       piece += `${separator}{"ordinal":${ordinal},`;
       separator = ",";
-      if (json.length <= PIECE_CHARS) piece += json.slice(1);
+      if (typeof json === "string") piece += json.slice(1);
       else {
         yield piece;
-        // Windows on the one text: a client that does not read holds no copies of a record of megabytes.
-        for (let at = 1; at < json.length; at += piece.length) {
-          piece = pieceOf(json, at);
-          yield piece;
-        }
         piece = "";
+        yield* withoutFirstByte(json);
       }
       if (piece.length < PIECE_CHARS) continue;
       yield piece;
@@ -95,22 +92,28 @@ export async function* historyPieces({ records, ...rest }: HistoryPage): AsyncGe
   yield `${piece}],${toLine({ cursor, live, children, nextBefore }).slice(1)}`;
 }
 
-/** Ends between two characters: each piece is encoded by itself. */
-function pieceOf(text: string, from: number): string {
-  const piece = text.slice(from, from + PIECE_CHARS);
-  const isCut = from + piece.length < text.length && /[\uD800-\uDBFF]$/.test(piece);
-  return isCut ? piece.slice(0, -1) : piece;
+async function* withoutFirstByte(pieces: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+  let from = 1;
+  for await (const bytes of pieces) {
+    if (bytes.length > from) yield bytes.subarray(from);
+    from = 0;
+  }
 }
 
-/** Takes pieces until they are as long as `chars`. A disk that refuses meanwhile refuses the request. */
-async function take(pieces: AsyncIterator<string, void>, chars: number): Promise<{ text: string; isWhole: boolean }> {
-  let text = "";
-  while (text.length < chars) {
+/**
+ * Takes pieces until they are as long as `chars`, or one is of a long record. A disk that refuses meanwhile refuses the
+ * request.
+ */
+async function take(pieces: AsyncIterator<Piece, void>, chars: number): Promise<{ head: Piece[]; isWhole: boolean }> {
+  const head: Piece[] = [];
+  for (let length = 0; length < chars; ) {
     const piece = await pieces.next();
-    if (piece.done === true) return { text, isWhole: true };
-    text += piece.value;
+    if (piece.done === true) return { head, isWhole: true };
+    head.push(piece.value);
+    if (typeof piece.value !== "string") break;
+    length += piece.value.length;
   }
-  return { text, isWhole: false };
+  return { head, isWhole: false };
 }
 
 /**
@@ -118,18 +121,17 @@ async function take(pieces: AsyncIterator<string, void>, chars: number): Promise
  * where the client left before anything was asked of it (a generator that has not begun has no `finally`).
  */
 class Pieces extends Readable {
-  readonly #rest: AsyncGenerator<string, void, void>;
-  #head: string | undefined;
+  readonly #head: Piece[];
+  readonly #rest: AsyncGenerator<Piece, void, void>;
 
-  constructor(head: string, rest: AsyncGenerator<string, void, void>) {
+  constructor(head: Piece[], rest: AsyncGenerator<Piece, void, void>) {
     super({ highWaterMark: 1 });
     this.#head = head;
     this.#rest = rest;
   }
 
   override _read(): void {
-    const head = this.#head;
-    this.#head = undefined;
+    const head = this.#head.shift();
     if (head !== undefined) {
       this.push(head);
       return;

@@ -1,7 +1,7 @@
 // A page of history that fits the stream without a seam: the cursor, the open fragments and the number of records are
 // taken in one tick, then exactly those records are read, whatever is appended meanwhile.
 //
-// They are read as they are taken: of a history as long as the disk, the memory holds one batch.
+// They are read as they are taken: of a history as long as the disk, the memory holds one batch, and of a long record a piece.
 
 import type { Channel } from "../channel/channel.js";
 import type { Trace } from "../trace/trace-store.js";
@@ -11,7 +11,7 @@ import type { HistoryPage, HistoryQuery } from "./types.js";
 export interface HistoryDeps {
   journal: Journal;
   channel: Channel;
-  trace: Pick<Trace, "read">;
+  trace: Pick<Trace, "readStored">;
   /** How many records of each child the Channel's position includes. */
   children: Record<string, number> | undefined;
 }
@@ -20,7 +20,7 @@ export function readHistory({ journal, channel, trace, children }: HistoryDeps, 
   const fragments = journal.fragments.fragments();
   const range = rangeOf(query, journal.records, journal.contextStart);
   return {
-    records: trace.read(range),
+    records: trace.readStored(range),
     cursor: channel.headId,
     ...(fragments.length > 0 ? { live: { fragments } } : {}),
     ...(children === undefined ? {} : { children }),

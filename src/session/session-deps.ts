@@ -39,7 +39,7 @@ export interface HostedChildren {
 export interface SessionDeps {
   clock: Clock;
   newId(): string;
-  trace: Pick<Trace, "read" | "openTrace" | "close">;
+  trace: Pick<Trace, "read" | "readStored" | "openTrace" | "close">;
   channel: Channel;
   journal: Journal;
   environment: Environment;

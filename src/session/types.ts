@@ -147,7 +147,8 @@ export interface ModelView {
 /** A record as it is stored, and its place in the Trace. */
 export interface HistoryRecord {
   ordinal: number;
-  json: string;
+  /** Of a long one the bytes, in pieces that are read from the disk as they are taken, before the next batch. */
+  json: string | AsyncIterable<Buffer>;
 }
 
 /** A page of history. It says how the Session stood when it was asked for, whatever is appended while it is read. */

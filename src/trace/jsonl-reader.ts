@@ -10,10 +10,14 @@ import type { TraceFile } from "./trace-fs.js";
 
 /** Bytes taken at a time. Each is one turn of the event loop, and parsing it takes a few milliseconds. */
 export const CHUNK_BYTES = 256 * 1024;
+/** Lines from this on are put together one at a time in the whole process: many readers cost the memory of one. */
+const LONG_LINE_BYTES = 1024 * 1024;
 /** Longer than a string of ours can be; such a line is damage, and is not kept in memory to find that out. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
 
 const LF = 0x0a;
+const LEFT_BRACE = 0x7b;
+const RIGHT_BRACE = 0x7d;
 const TYPES: ReadonlySet<unknown> = new Set(["session_meta", "model_msg", "event_msg"]);
 
 export interface Line {
@@ -31,32 +35,59 @@ export interface ParsedRecord {
   readonly message: OmniMessage;
 }
 
-/** Yields the lines between two offsets, all of one chunk together. */
-export async function* readLines(
-  file: TraceFile,
-  from: number,
-  to: number,
-): AsyncGenerator<readonly Line[], void, void> {
+/**
+ * Yields the lines between two offsets, all of one chunk together. The array is the taker's: emptied, it holds no bytes
+ * in memory that are not wanted any more.
+ */
+export async function* readLines(file: TraceFile, from: number, to: number): AsyncGenerator<Line[], void, void> {
   const line = new OpenLine(from);
   let position = from;
-  while (position < to) {
-    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
-    const got = await file.read(buffer, position);
-    if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);
-    const chunk = buffer.subarray(0, got);
-    const lines: Line[] = [];
-    let start = 0;
-    for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
-      line.add(chunk.subarray(start, end));
-      start = end + 1;
-      lines.push(line.finish(position + start, false));
+  let endTurn: (() => void) | undefined;
+  try {
+    while (position < to) {
+      if (line.kept >= LONG_LINE_BYTES) endTurn ??= await longLines.turn();
+      const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
+      const got = await file.read(buffer, position);
+      if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);
+      const chunk = buffer.subarray(0, got);
+      const lines: Line[] = [];
+      let start = 0;
+      for (let end = chunk.indexOf(LF); end !== -1; end = chunk.indexOf(LF, start)) {
+        line.add(chunk.subarray(start, end));
+        start = end + 1;
+        lines.push(line.finish(position + start, false));
+      }
+      line.add(chunk.subarray(start));
+      position += got;
+      if (lines.length === 0) continue;
+      // Never held across a yield: whoever takes the lines may take their time.
+      endTurn?.();
+      endTurn = undefined;
+      yield lines;
     }
-    line.add(chunk.subarray(start));
-    position += got;
-    if (lines.length > 0) yield lines;
+  } finally {
+    endTurn?.();
   }
   if (line.size > 0) yield [line.finish(to, true)];
 }
+
+/** Turns that are taken one after the other, in the order in which they were asked for. */
+class Turns {
+  #last: Promise<void> = Promise.resolve();
+
+  /** Resolves with what ends the turn, once all before it have ended. */
+  async turn(): Promise<() => void> {
+    const before = this.#last;
+    let end = () => {};
+    this.#last = new Promise((resolve) => {
+      end = resolve;
+    });
+    await before;
+    return end;
+  }
+}
+
+const longLines = new Turns();
 
 /**
  * @returns the record that a line holds, or undefined when it holds none. NUL bytes around it (what a power failure
@@ -77,6 +108,13 @@ export function parseRecord(bytes: Buffer): ParsedRecord | undefined {
   return isRecord(value) ? { json: text, message: value } : undefined;
 }
 
+/** @returns where the text of a line's record begins and ends in its bytes. */
+export function recordRange(bytes: Buffer): { from: number; to: number } {
+  const to = bytes.lastIndexOf(RIGHT_BRACE) + 1;
+  const nul = to > 0 ? bytes.lastIndexOf(0, to - 1) : -1;
+  return { from: bytes.indexOf(LEFT_BRACE, nul + 1), to };
+}
+
 function isRecord(value: unknown): value is OmniMessage {
   if (typeof value !== "object" || value === null) return false;
   const { type, payload } = value as { type?: unknown; payload?: unknown };
@@ -93,9 +131,10 @@ function lastIndexOfOther(bytes: Buffer, byte: number): number {
 /** A line that grows over chunks; joined once, so that a long one costs linear time. */
 class OpenLine {
   size = 0;
+  /** Bytes of it in memory. */
+  kept = 0;
   #offset: number;
   #pieces: Buffer[] = [];
-  #kept = 0;
   #isTooLong = false;
 
   constructor(offset: number) {
@@ -107,24 +146,24 @@ class OpenLine {
     this.size += piece.length;
     if (this.#isTooLong) return;
     // A run of NULs may be as long as the disk, and whatever follows it is read without it anyway.
-    if (this.#kept === 0 && lastIndexOfOther(piece, 0) === 0) return;
-    this.#isTooLong = this.#kept + piece.length > MAX_LINE_BYTES;
+    if (this.kept === 0 && lastIndexOfOther(piece, 0) === 0) return;
+    this.#isTooLong = this.kept + piece.length > MAX_LINE_BYTES;
     if (this.#isTooLong) {
       this.#pieces = [];
-      this.#kept = 0;
+      this.kept = 0;
       return;
     }
     this.#pieces.push(piece);
-    this.#kept += piece.length;
+    this.kept += piece.length;
   }
 
   finish(end: number, isOpen: boolean): Line {
-    const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.#kept);
+    const bytes = this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces, this.kept);
     const line = { offset: this.#offset, end, bytes, isOpen };
     this.#offset = end;
     this.size = 0;
     this.#pieces = [];
-    this.#kept = 0;
+    this.kept = 0;
     this.#isTooLong = false;
     return line;
   }

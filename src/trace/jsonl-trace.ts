@@ -20,8 +20,8 @@ import {
   isOwnMetaLine,
   locate,
 } from "./trace-index.js";
-import type { OrdinalRange, Trace, TraceLog, TraceRecord } from "./trace-store.js";
-import { IndexMismatch, readWindow } from "./window-reader.js";
+import type { OrdinalRange, StoredRecord, Trace, TraceLog, TraceRecord } from "./trace-store.js";
+import { asRecord, asStored, type Form, IndexMismatch, readWindow } from "./window-reader.js";
 
 /** After this many new bytes the sidecar is written again, so that a crash costs the next opening a bounded scan. */
 const SAVE_BYTES = 8 * 1024 * 1024;
@@ -89,7 +89,18 @@ export class JsonlTrace implements Trace {
     await this.#writer.rotate(() => this.#nextPath(), firstLines);
   }
 
-  async *read(range: OrdinalRange = {}): AsyncGenerator<readonly TraceRecord[], void, void> {
+  read(range: OrdinalRange = {}): AsyncGenerator<readonly TraceRecord[], void, void> {
+    return this.#read(range, asRecord);
+  }
+
+  readStored(range: OrdinalRange = {}): AsyncGenerator<readonly StoredRecord[], void, void> {
+    return this.#read(range, asStored);
+  }
+
+  async *#read<T extends { ordinal: number }>(
+    range: OrdinalRange,
+    form: Form<T>,
+  ): AsyncGenerator<readonly T[], void, void> {
     const { fs, folder, log } = this.#options;
     const to = Math.min(range.to ?? this.#count, this.#count);
     let from = Math.max(0, range.from ?? 0);
@@ -97,7 +108,7 @@ export class JsonlTrace implements Trace {
     while (from < to) {
       try {
         for (const window of locate(this.#files, from, to)) {
-          for await (const records of readWindow(fs, join(folder, window.file.name), window)) {
+          for await (const records of readWindow(fs, join(folder, window.file.name), window, form)) {
             from = records.at(-1)!.ordinal + 1;
             yield records;
           }

@@ -14,6 +14,16 @@ export interface TraceRecord {
   readonly message: OmniMessage;
 }
 
+/** A record for whoever passes it on: nothing of it is kept parsed. */
+export interface StoredRecord {
+  readonly ordinal: number;
+  /**
+   * The record as stored, without its line feed. Of a long one the bytes, in pieces that are read as they are taken: all
+   * of them before the next batch is asked for.
+   */
+  readonly json: string | AsyncIterable<Buffer>;
+}
+
 /** A range of ordinals, `to` excluded. */
 export interface OrdinalRange {
   from?: number;
@@ -40,6 +50,8 @@ export interface Trace {
    * is recorded at the time of the first `next`; later appends are not part of it.
    */
   read(range?: OrdinalRange): AsyncGenerator<readonly TraceRecord[], void, void>;
+  /** As `read`. However slowly records are taken, and however long they are, little of them is in memory meanwhile. */
+  readStored(range?: OrdinalRange): AsyncGenerator<readonly StoredRecord[], void, void>;
   /** The bytes of all files in order, up to what is recorded now. */
   openTrace(): Readable;
   /** Ends what is queued, then lets go of the files. Later appends reject. */

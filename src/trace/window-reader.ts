@@ -1,9 +1,11 @@
 // Reads a window of one Trace file by its index, and finds out when the index does not fit the file.
 
-import { parseRecord, readLines } from "./jsonl-reader.js";
-import type { TraceFs } from "./trace-fs.js";
+import { isUtf8 } from "node:buffer";
+import { CHUNK_BYTES, type Line, type ParsedRecord, parseRecord, readLines, recordRange } from "./jsonl-reader.js";
+import { StorageError } from "./storage-error.js";
+import type { TraceFile, TraceFs } from "./trace-fs.js";
 import type { FileWindow } from "./trace-index.js";
-import type { TraceRecord } from "./trace-store.js";
+import type { StoredRecord, TraceRecord } from "./trace-store.js";
 
 /** The file is not what its index says: somebody changed it. The index must be built again. */
 export class IndexMismatch extends Error {
@@ -13,15 +15,52 @@ export class IndexMismatch extends Error {
   }
 }
 
+/** A record that was found, before anybody decided what to keep of it. */
+interface Found {
+  readonly ordinal: number;
+  readonly parsed: ParsedRecord;
+  readonly line: Line;
+  readonly file: TraceFile;
+}
+
+/** What `readWindow` yields of a record. `line.bytes` are not for keeping. */
+export type Form<T> = (found: Found) => T;
+
+export const asRecord: Form<TraceRecord> = ({ ordinal, parsed }) => ({ ordinal, ...parsed });
+
+/** Records longer than this are not kept in memory for whoever takes them slowly, but read again. */
+const LONG_BYTES = CHUNK_BYTES;
+
+export const asStored: Form<StoredRecord> = ({ ordinal, parsed, line, file }) => {
+  const { bytes, offset } = line;
+  // What stands in for bytes that are no UTF-8 is in the text alone.
+  if (bytes.length <= LONG_BYTES || !isUtf8(bytes)) return { ordinal, json: parsed.json };
+  // The line's first bytes may be missing in `bytes`, its last are not.
+  const missing = line.end - (line.isOpen ? 0 : 1) - offset - bytes.length;
+  const { from, to } = recordRange(bytes);
+  return { ordinal, json: readPieces(file, offset + missing + from, offset + missing + to) };
+};
+
+async function* readPieces(file: TraceFile, from: number, to: number): AsyncGenerator<Buffer, void, void> {
+  for (let position = from; position < to; ) {
+    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
+    const got = await file.read(buffer, position);
+    if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);
+    position += got;
+    yield buffer.subarray(0, got);
+  }
+}
+
 /**
  * Yields the records of a window, a batch for each chunk of the file.
  * @throws IndexMismatch, possibly after some batches; those were right by everything that could be checked.
  */
-export async function* readWindow(
+export async function* readWindow<T>(
   fs: TraceFs,
   path: string,
   window: FileWindow,
-): AsyncGenerator<readonly TraceRecord[], void, void> {
+  form: Form<T>,
+): AsyncGenerator<readonly T[], void, void> {
   const file = await fs.openToRead(path);
   try {
     // Every byte that is read was recorded, so a shorter file is a mismatch and no fault of the disk.
@@ -29,24 +68,36 @@ export async function* readWindow(
     if (size < window.endOffset) throw new IndexMismatch(window.file.name, size);
     const cursor = new WindowCursor(window);
     for await (const lines of readLines(file, cursor.startOffset, window.endOffset)) {
-      const records: TraceRecord[] = [];
-      for (const line of lines) {
-        if (line.offset < cursor.firstLine) {
-          if (line.end !== cursor.firstLine) throw new IndexMismatch(window.file.name, line.offset);
-          continue;
-        }
-        if (cursor.record >= window.to) break;
-        const parsed = parseRecord(line.bytes);
-        if (parsed === undefined) continue;
-        const ordinal = cursor.take(line.offset);
-        if (ordinal !== undefined) records.push({ ordinal, ...parsed });
-      }
+      const records = take(lines, cursor, window, (found) => form({ ...found, file }));
       if (records.length > 0) yield records;
     }
     if (cursor.record < window.to) throw new IndexMismatch(window.file.name, window.endOffset);
   } finally {
     await file.close();
   }
+}
+
+/** Takes the wanted records out of the lines of one chunk, which is empty then: while they are looked at, no bytes wait. */
+function take<T>(
+  lines: Line[],
+  cursor: WindowCursor,
+  window: FileWindow,
+  form: (found: Omit<Found, "file">) => T,
+): T[] {
+  const records: T[] = [];
+  for (const line of lines) {
+    if (line.offset < cursor.firstLine) {
+      if (line.end !== cursor.firstLine) throw new IndexMismatch(window.file.name, line.offset);
+      continue;
+    }
+    if (cursor.record >= window.to) break;
+    const parsed = parseRecord(line.bytes);
+    if (parsed === undefined) continue;
+    const ordinal = cursor.take(line.offset);
+    if (ordinal !== undefined) records.push(form({ ordinal, parsed, line }));
+  }
+  lines.length = 0;
+  return records;
 }
 
 /** Counts records from a mark on and holds them against every mark on the way. */

@@ -26,7 +26,8 @@ beforeAll(async () => {
   server = await startOmnid({
     atEnd: atFileEnd,
     config: upstream.config(),
-    env: { OMNID_RETRY_LIMIT: "0", OMNID_REQUEST_TIMEOUT_MS: "1000" },
+    // Long enough for a good answer on a machine that stands still in between.
+    env: { OMNID_RETRY_LIMIT: "0", OMNID_REQUEST_TIMEOUT_MS: "3000" },
   });
 });
 

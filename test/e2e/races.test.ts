@@ -207,6 +207,9 @@ describe("approvals", () => {
     await untilIdle(impatient, id);
     const { records } = await history(impatient, id);
     expect(payloads(records, "approval_decision")).toMatchObject([{ decision: "deny", decided_by: "timeout" }]);
-    expect(payloads(records, "tool_call_output")[0]?.output).toBe("Tool call denied: nobody answered within 1 s.");
+    expect(payloads(records, "tool_call_output")[0]?.output).toMatch(
+      // As long as it was in fact, on a busy machine.
+      /^Tool call denied: nobody answered within \d+(\.\d)? s\.$/,
+    );
   });
 });

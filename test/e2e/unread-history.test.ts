@@ -68,6 +68,24 @@ test("six hundred requests sent at once on a connection that reads nothing cost 
   socket.destroy();
 });
 
+test("a long record that many ask for and nobody reads costs each of them a piece of it", async () => {
+  const { server, id, get } = await withHistory("x".repeat(5_000_000));
+  await history(server, id);
+  const before = server.rss();
+  const sockets = [];
+  for (let count = 0; count < 40; count++) sockets.push(await open(server, get));
+  await expect.poll(() => openTraces(server), { timeout: 30_000 }).toBeGreaterThanOrEqual(40);
+  let peak = 0;
+  for (let look = 0; look < 50; look++) {
+    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
+    peak = Math.max(peak, server.rss());
+  }
+  // Forty times what they asked for, parsed and not, is 600 MiB.
+  expect((peak - before) / 2 ** 20).toBeLessThan(200);
+  for (const socket of sockets) socket.destroy();
+  await expect.poll(() => openTraces(server), { timeout: 30_000 }).toBeLessThan(3);
+});
+
 test("requests sent at once on a connection are answered in their order, each whole, a prompt among them", async () => {
   const { server, id } = await withHistory("x".repeat(500_000));
   const body = JSON.stringify({ input: "and now?" });

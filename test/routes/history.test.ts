@@ -34,15 +34,23 @@ test("the pieces of an answer, however many, are one JSON object with each recor
   );
 });
 
-test("a record of any length goes out in pieces, none of which ends within a character", async () => {
-  for (const shift of ["", "x", "xy"]) {
-    const json = toLine({ timestamp: "", payload: { type: "text", text: shift + "🙂é".repeat(100_000) } });
-    const pieces: string[] = [];
-    const batches = Readable.from([[{ ordinal: 0, json }]]);
+test("a long record's pieces are passed on as they come, without its opening brace", async () => {
+  const json = Buffer.from(toLine({ timestamp: "", payload: { type: "text", text: "🙂é".repeat(1_000) } }));
+  for (const first of [1, 2, 100, json.length]) {
+    const cut = Readable.from([json.subarray(0, first), ...(first < json.length ? [json.subarray(first)] : [])]);
+    const pieces: (string | Buffer)[] = [];
+    const batches = Readable.from([
+      [
+        { ordinal: 0, json: '{"a":1}' },
+        { ordinal: 1, json: cut },
+        { ordinal: 2, json: '{"b":2}' },
+      ],
+    ]);
     for await (const piece of historyPieces({ records: batches, cursor: "1-1" })) pieces.push(piece);
-    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(64 * 1024);
     const text = Buffer.concat(pieces.map((piece) => Buffer.from(piece))).toString();
-    expect(text).toBe(`{"messages":[{"ordinal":0,${json.slice(1)}],"cursor":"1-1"}`);
+    const rest = json.toString().slice(1);
+    expect(text).toBe(`{"messages":[{"ordinal":0,"a":1},{"ordinal":1,${rest},{"ordinal":2,"b":2}],"cursor":"1-1"}`);
+    expect(pieces).not.toContainEqual(Buffer.alloc(0));
   }
 });
 

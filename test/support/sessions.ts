@@ -16,7 +16,7 @@ import { validateStream } from "../../src/protocol/validate.js";
 import type { SessionProcess } from "../../src/session/process.js";
 import { createSessionManager, type SessionManager } from "../../src/session/session-manager.js";
 import { createRecordStore } from "../../src/session/session-record.js";
-import type { HistoryPage, HistoryQuery } from "../../src/session/types.js";
+import type { HistoryPage, HistoryQuery, HistoryRecord } from "../../src/session/types.js";
 import { createTraceStore } from "../../src/trace/jsonl-store.js";
 import { diskFs, type TraceFs } from "../../src/trace/trace-fs.js";
 
@@ -106,8 +106,16 @@ export async function recordsOf(
 ): Promise<OmniMessage[]> {
   const records: OmniMessage[] = [];
   for await (const batch of session.history(query).records)
-    for (const { json } of batch) records.push(JSON.parse(json));
+    for (const { json } of batch) records.push(JSON.parse(await textOf(json)));
   return records;
+}
+
+/** A record's text, in pieces or not. */
+export async function textOf(json: HistoryRecord["json"]): Promise<string> {
+  if (typeof json === "string") return json;
+  const pieces: Buffer[] = [];
+  for await (const piece of json) pieces.push(piece);
+  return Buffer.concat(pieces).toString();
 }
 
 /** The records of a Session, held to every guarantee. @param running its Task goes on */
