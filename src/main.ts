@@ -13,6 +13,7 @@ import { type Clock, systemClock } from "./clock.js";
 import { type Config, loadConfig } from "./config.js";
 import { EXIT_CONFIG, EXIT_FAILED, EXIT_HELD } from "./exit-codes.js";
 import type { App } from "./http/context.js";
+import { Connections } from "./http/end-connections.js";
 import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
 import { type OpenKeys, openKeys } from "./http/open-keys.js";
@@ -44,8 +45,11 @@ import { makeFolder } from "./trace/make-folder.js";
 /** What a client is told to wait before it comes back to a server that ends. */
 const SHUTDOWN_RETRY_MS = 2_000;
 
-/** How long the last answers may take to go out once everything is recorded. */
-const CLOSE_GRACE_MS = 500;
+/** Once everything is recorded, whoever takes nothing of an answer for so long is not waited for. */
+const CLOSE_GRACE_MS = 1_000;
+
+/** The end is this much before `OMNID_SHUTDOWN_MS`, also where somebody still takes an answer. */
+const CLOSE_MARGIN_MS = 1_000;
 
 /** How long the end waits for somebody to read the log. */
 const FLUSH_LOG_MS = 200;
@@ -116,10 +120,12 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
   let app: App;
   let host: SessionManager;
   let open: OpenKeys;
+  let connections: Connections;
   try {
     host = await hostSessions(config, log, clock, metrics, mcp);
     open = await openKeys({ config, clock, log, host });
     app = await createServer({ config, host, clock, newId, log, metrics, keys: open.keys });
+    connections = new Connections(app.server);
     await app.listen({ host: config.host, port: config.port });
     tellIgnoredLevels(config, log);
   } catch (error) {
@@ -133,15 +139,16 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
   return {
     url,
     close: async () => {
+      const endsAt = clock.monotonic() + config.shutdownMs - CLOSE_MARGIN_MS;
       // Sessions end first: their streams would keep the listener open.
       await host.drain(SHUTDOWN_RETRY_MS);
       await mcp?.close();
       // While it is there nobody else can have the port.
       await withdrawAddress(config.dataDir, url);
       // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
-      const cancel = clock.after(CLOSE_GRACE_MS, () => app.server.closeAllConnections());
+      const stop = connections.end(clock, CLOSE_GRACE_MS, endsAt - clock.monotonic());
       await app.close();
-      cancel();
+      stop();
       await open.close();
       await lease.release();
     },

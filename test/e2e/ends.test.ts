@@ -1,13 +1,13 @@
-import { once } from "node:events";
-import { connect } from "node:net";
 // A server that is told to stop, and one that refuses to start.
 
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
 import { describe, expect, test, vi } from "vitest";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import { runToEnd, startOmnid, temporaryFolder } from "../support/server.js";
-import { calls, say, startUpstream } from "../support/upstream.js";
-import { api, expectLawful, follow, history, makeSession, payloads, prompt } from "./api.js";
+import { answer, calls, say, startUpstream } from "../support/upstream.js";
+import { api, at, expectLawful, follow, history, makeSession, payloads, prompt, untilIdle } from "./api.js";
 
 // Servers are started and restarted here, which takes its time where the machine is shared.
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 60_000 });
@@ -75,6 +75,34 @@ describe("SIGTERM", () => {
     // Were they waited for, the drain would run into its limit, which is an exit code of 1.
     expect(await server.stop("SIGTERM")).toEqual({ code: 0, signal: null });
     for (const socket of sockets) socket.destroy();
+  });
+
+  test("who still reads what was asked for before gets all of it, and who reads nothing is not waited for", async () => {
+    const { upstream, server } = await scripted({ OMNID_SHUTDOWN_MS: "600000" });
+    const id = await makeSession(server);
+    for (const input of ["One.", "Two."]) {
+      upstream.script(answer("x".repeat(12_000_000)));
+      await prompt(server, id, input);
+      await untilIdle(server, id);
+    }
+    const [reads, still] = (await Promise.all(
+      [0, 1].map(async () => {
+        const socket = connect(server.port, "127.0.0.1").on("error", () => {});
+        socket.write(`GET ${at(id, "/messages")} HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n`);
+        await once(socket, "readable");
+        return socket;
+      }),
+    )) as [Socket, Socket];
+    const exited = server.stop("SIGTERM");
+    const pieces: Buffer[] = [];
+    reads.on("data", (bytes: Buffer) => pieces.push(bytes));
+    await once(reads, "end");
+    // Twice the answer, its envelope, and the last chunk of the transfer.
+    const text = Buffer.concat(pieces);
+    expect(text.length).toBeGreaterThan(24_000_000);
+    expect(text.subarray(-5).toString()).toBe("0\r\n\r\n");
+    expect(await exited).toEqual({ code: 0, signal: null });
+    still.destroy();
   });
 
   test("while it drains it refuses: 503 shutting_down, and /readyz says no", async () => {
