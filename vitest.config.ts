@@ -12,8 +12,8 @@ export default defineConfig({
     env: { HOME: home },
     globalSetup: ["test/support/build.ts"],
     include: ["test/**/*.test.ts"],
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 50_000,
+    hookTimeout: 50_000,
     // What is waited for comes when it comes; one second is no claim, and a busy machine takes longer.
     expect: { poll: { timeout: 20_000 } },
     pool: "forks",
