@@ -49,6 +49,9 @@ function bash(commands: readonly CommandShape[]): string {
 _omnid() {
   local word="\${COMP_WORDS[COMP_CWORD]}" before="\${COMP_WORDS[COMP_CWORD-1]}"
   COMPREPLY=()
+  # To bash the "=" of --option=value is a word of its own.
+  [ "$word" = "=" ] && word=""
+  [ "$before" = "=" ] && before="\${COMP_WORDS[COMP_CWORD-2]}"
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "${names} --help --version" -- "$word"))
     return
@@ -67,7 +70,9 @@ function zsh(commands: readonly CommandShape[]): string {
     const options = command.options.flatMap(({ flags, description, takesValue, takesFolder, choices }) => {
       const known = choices.length > 0 ? `:value:(${choices.join(" ")})` : ":value:";
       const value = takesFolder ? ":folder:_files -/" : takesValue ? known : "";
-      return flags.map((flag) => quoted(`${flag}[${description.replace(/[[\]:]/g, " ")}]${value}`));
+      // What ends with "=" takes its value behind one or as the next word.
+      const spelt = flags.map((flag) => (takesValue && flag.startsWith("--") ? `${flag}=` : flag));
+      return spelt.map((flag) => quoted(`${flag}[${description.replace(/[[\]:]/g, " ")}]${value}`));
     });
     const argument = command.takesFile
       ? ["'1:file:_files'"]

@@ -31,6 +31,8 @@ test("bash offers commands, options and the values of options", () => {
   expect(offered("ch")).toEqual(["chat"]);
   expect(offered("chat", "--mo")).toEqual(["--model"]);
   expect(offered("chat", "--approval-mode", "a")).toEqual(["always-ask", "allow-all"]);
+  expect(offered("chat", "--approval-mode", "=")).toEqual(["always-ask", "read-only", "allow-all"]);
+  expect(offered("chat", "--approval-mode", "=", "a")).toEqual(["always-ask", "allow-all"]);
   expect(offered("completion", "z")).toEqual(["zsh"]);
   expect(offered("tail", "la")).toEqual(["last"]);
 });
@@ -42,6 +44,7 @@ test("bash offers a path as one word, and folders alone for a Workspace", () => 
   expect(offeredIn(folder, "verify", "my").sort()).toEqual(["filenames", "my trace*.jsonl", "my work"]);
   for (const flag of ["-w", "--workspace"])
     expect(offeredIn(folder, "chat", flag, "")).toEqual(["filenames", "my work"]);
+  expect(offeredIn(folder, "chat", "--workspace", "=", "my")).toEqual(["filenames", "my work"]);
 });
 
 test("zsh takes its script", ({ skip }) => {
@@ -56,7 +59,7 @@ test("zsh takes its script", ({ skip }) => {
   };
   expect(asked("verify")).toContain("1:file:_files");
   const folders = asked("chat").filter((line) => line.endsWith("]:folder:_files -/"));
-  expect(folders.map((line) => line.split("[")[0])).toEqual(["-w", "--workspace"]);
+  expect(folders.map((line) => line.split("[")[0])).toEqual(["-w", "--workspace="]);
 });
 
 test.each([
