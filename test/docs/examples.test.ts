@@ -182,8 +182,10 @@ async function inBrowser(url: string, prompt: string, think: () => Promise<void>
       await next.first().waitFor();
       if ((await allow.count()) === 0) break;
       await think();
+      // This very question: the next one may be there before it is seen to be gone.
+      const question = await tab.locator("#questions > *").first().elementHandle();
       await allow.first().click();
-      await tab.locator("#questions > *").first().waitFor({ state: "detached" });
+      await question?.waitForElementState("hidden");
     }
     await tab.locator("#status", { hasText: "idle" }).waitFor();
     return await shown.allTextContents();
