@@ -1,4 +1,4 @@
-// The protocol's schemas under the names that the OpenAPI document gives them, and the events of the streams.
+// The protocol's schemas under the names that the OpenAPI document gives them.
 
 import { z } from "zod";
 import { omniMessageSchema } from "../protocol/message.js";

@@ -1,6 +1,7 @@
 // What the two SSE streams carry beside OmniMessages: the events named `server_event`.
 
 import { z } from "zod";
+import { RESYNC_REASONS } from "../channel/subscription.js";
 import { requestErrorSchema, stopReasonSchema } from "../protocol/payloads.js";
 import { approvalSchema, EXAMPLE_AT, sessionSchema } from "./contracts.js";
 import { omniMessage } from "./contracts-protocol.js";
@@ -44,7 +45,7 @@ export const toolProgressEvent = z
 export const resyncRequiredEvent = z
   .object({
     type: z.literal("resync_required"),
-    reason: z.enum(["evicted", "other_epoch", "not_reached", "not_an_id", "slow_reader"]),
+    reason: z.enum(RESYNC_REASONS),
   })
   .meta({ id: "ResyncRequiredEvent", description: "The place that was asked for is gone: read the history again." });
 

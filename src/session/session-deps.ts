@@ -57,7 +57,7 @@ export interface SessionDeps {
   children: HostedChildren;
   /** Of each child that the Channel has carried: how many of its records that was. */
   carried?: Readonly<Record<string, number>>;
-  /** Saves the record. Failures are reported by the host, not thrown, when `mayFail`. */
+  /** Writes the record. Rejects when it cannot be written. */
   saveRecord(record: SessionRecord): Promise<void>;
   onUpdated(record: SessionRecord, view: SessionView): void;
   onFault(error: unknown): TaskOutcome;
