@@ -5,14 +5,9 @@
 import { isPayload } from "../protocol/guards.js";
 import type { CompleteMessage, OmniMessage } from "../protocol/message.js";
 import type { ToolCallOutputPayload } from "../protocol/payloads.js";
+import { CAME_TO_NOTHING, CARRY_OVER } from "./engine-notes.js";
 
-export type BlockTag = "turn_aborted" | "turn_retried";
-
-const INTRO: Record<BlockTag, string> = {
-  turn_aborted: "The last turn was interrupted before it was complete. Until then it had come to this:",
-  turn_retried: "A try at this turn failed before it was complete. Until then it had come to this:",
-};
-const CAME_TO_NOTHING = "The last turn was interrupted before anything was said in it.";
+export type BlockTag = keyof typeof CARRY_OVER;
 
 /**
  * The block for one Request that did not commit.
@@ -37,6 +32,6 @@ export function carryOverBlock(
     }
   }
   if (lines.length === 0 && tag === "turn_retried") return undefined;
-  const intro = lines.length === 0 ? CAME_TO_NOTHING : INTRO[tag];
+  const intro = lines.length === 0 ? CAME_TO_NOTHING : CARRY_OVER[tag];
   return [`[${tag}]`, intro, ...lines, `[/${tag}]`].join("\n");
 }

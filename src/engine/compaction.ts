@@ -18,6 +18,7 @@ import type {
 import { streamAnswer } from "./answer.js";
 import { joined } from "./compaction-fold.js";
 import type { Context } from "./context.js";
+import { CALL_FOR_SUMMARY, EMPTY_SUMMARY } from "./engine-notes.js";
 import { type RetryPolicy, retryWait } from "./ladder.js";
 import type { Emit } from "./merge-queue.js";
 import type { LLMClient, LLMOutcome, LLMRequest, ThinkingLevel } from "./ports.js";
@@ -143,8 +144,8 @@ async function oneTry(deps: CompactionDeps, messages: readonly CompleteMessage[]
     await deps.record([tokenUsage(clock.iso(), addTokenCounts(deps.sessionUsage(), answer.usage), answer.usage)]);
   }
   if (answer.status !== "completed") return answer;
-  if (calls > 0) return unusable(answer, "the model called a tool in place of a summary");
-  return joined(texts) === "" ? unusable(answer, "the summary was empty") : answer;
+  if (calls > 0) return unusable(answer, CALL_FOR_SUMMARY);
+  return joined(texts) === "" ? unusable(answer, EMPTY_SUMMARY) : answer;
 }
 
 const unusable = (answer: LLMOutcome, message: string): LLMOutcome => ({

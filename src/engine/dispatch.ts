@@ -7,7 +7,7 @@ import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { ToolCallPayload } from "../protocol/payloads.js";
 import { ToolOutputWriter } from "../protocol/segment.js";
-import { denialText, INTERRUPTED } from "./engine-notes.js";
+import { denialText, INTERRUPTED, NO_ANSWER, toolFailed } from "./engine-notes.js";
 import type { Emit } from "./merge-queue.js";
 import type { Decision, Environment, ToolExecution } from "./ports.js";
 
@@ -74,10 +74,10 @@ export async function dispatch(deps: DispatchDeps, call: Call): Promise<void> {
     }
   } catch (error) {
     if (refused !== undefined) throw refused.error;
-    if (!complete) await fail(`The tool failed: ${error instanceof Error ? error.message : String(error)}`, "failed");
+    if (!complete) await fail(toolFailed(error instanceof Error ? error.message : String(error)), "failed");
     return;
   }
-  if (!complete) await fail(deps.signal.aborted ? INTERRUPTED : "The tool ended without an answer.", "failed");
+  if (!complete) await fail(deps.signal.aborted ? INTERRUPTED : NO_ANSWER, "failed");
 }
 
 const executionOf = ({ emit, clock, signal, onProgress }: DispatchDeps, call: Call): ToolExecution => ({

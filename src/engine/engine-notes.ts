@@ -1,4 +1,5 @@
-// Every text that the engine itself says to a person or a model, in one place.
+// Every sentence that the engine itself says to a person or a model, in one place. The tags and labels of a block or a
+// summary stand where these are put together.
 
 import type { Decision } from "./ports.js";
 
@@ -6,10 +7,24 @@ export const INTERRUPTED = "[interrupted: tool aborted by user]";
 export const OUTPUT_WITHHELD = "[output withheld]";
 export const MEDIA_WITHHELD = "[An image or file stood here; the model's provider does not take it any more.]";
 export const NO_RECORD = "[no output was recorded for this call]";
+export const NO_ANSWER = "The tool ended without an answer.";
+export const toolFailed = (reason: string): string => `The tool failed: ${reason}`;
 export const CALL_CUT_OFF =
   "This call was cut off by the output limit before its arguments were whole, so it was not run. Make it again, shorter.";
 export const INPUT_WITHHELD =
   "[An earlier input was refused by the model's provider twice and has been left out of this conversation.]";
+
+/** Why an answer that ended well is taken for a failed one. */
+export const EMPTY_ANSWER = "the answer was empty";
+export const EMPTY_SUMMARY = "the summary was empty";
+export const CALL_FOR_SUMMARY = "the model called a tool in place of a summary";
+
+/** How a block begins that tells of a Request that did not commit. */
+export const CARRY_OVER = {
+  turn_aborted: "The last turn was interrupted before it was complete. Until then it had come to this:",
+  turn_retried: "A try at this turn failed before it was complete. Until then it had come to this:",
+};
+export const CAME_TO_NOTHING = "The last turn was interrupted before anything was said in it.";
 
 export const COMPACTION_PROMPT = `This conversation is about to be replaced by a summary of it, because it has become long. Write that summary now.
 Whoever goes on has nothing but your words and must be able to go on without asking again. Do not call any tool.

@@ -17,7 +17,7 @@ import type {
 import { streamAnswer } from "./answer.js";
 import { type Approvals, approveInOrder } from "./approve-in-order.js";
 import { answerDenied, dispatch } from "./dispatch.js";
-import { CALL_CUT_OFF } from "./engine-notes.js";
+import { CALL_CUT_OFF, EMPTY_ANSWER } from "./engine-notes.js";
 import { type RetryPolicy, retryWait } from "./ladder.js";
 import type { Emit } from "./merge-queue.js";
 import type { Approver, Environment, LLMClient, LLMOutcome, LLMRequest, ToolExecution } from "./ports.js";
@@ -172,7 +172,7 @@ async function steps(
  */
 function judgeEmpty(policy: RetryPolicy, outcome: LLMOutcome): LLMOutcome {
   if (outcome.status !== "completed" || outcome.pause === true || policy.limit === 0) return outcome;
-  return { ...outcome, status: "malformed", error: { kind: "malformed", message: "the answer was empty" } };
+  return { ...outcome, status: "malformed", error: { kind: "malformed", message: EMPTY_ANSWER } };
 }
 
 /** Denies what is undecided, then stops what runs, in that order, and waits for both. */

@@ -2,6 +2,7 @@
 // tool between them, so whatever a tool does, one call gives one well-formed, capped, never empty output.
 
 import type { Clock } from "../clock.js";
+import { INTERRUPTED } from "../engine/engine-notes.js";
 import type { Environment, ToolExecution } from "../engine/ports.js";
 import { MAX_ARGUMENT_DEPTH, nestsDeeper } from "../protocol/json-depth.js";
 import type { OmniMessage } from "../protocol/message.js";
@@ -16,7 +17,6 @@ import { OutputCap } from "./truncate.js";
 
 const DEFAULT_MAX_OUTPUT_CHARS = 16_000;
 const PROGRESS_TAIL_CHARS = 400;
-const INTERRUPTED = "[interrupted: tool aborted by user]";
 const NO_OUTPUT = "[no output]";
 
 export interface EnvironmentOptions {
