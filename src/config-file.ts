@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { COMPACTION_PROMPT } from "./engine/engine-notes.js";
 import { PROTOCOLS } from "./llm/model-spec.js";
+import { secretsOf } from "./mcp-settings.js";
 import { compactionModeSchema } from "./protocol/payloads.js";
 
 const name = z.string().min(1);
@@ -116,24 +117,8 @@ export function parseConfigFile(text: string): { file: ConfigFile } | { problems
   return parsed.success && problems.length === 0 ? { file: parsed.data } : { problems };
 }
 
-/** Settings of a server that are no secret: blanked, they would take the PATH of every command with them. */
-const NO_SECRET =
-  /^(?:PATH|HOME|USER|SHELL|LANG|TERM|TZ|NODE_ENV|[A-Z_]*_(?:PATH|HOME|DIR|ROOT)|accept|content-type|user-agent)$/i;
-
 /** What the settings of the MCP servers hold that must not leave the process. */
-export function mcpSecrets({ mcpServers }: ConfigFile): string[] {
-  return Object.values(mcpServers).flatMap((server) => {
-    const query = "url" in server ? [...new URL(server.url).searchParams] : [];
-    const settings = Object.entries("command" in server ? server.env : server.headers);
-    return (
-      [...settings, ...query]
-        .filter(([name]) => !NO_SECRET.test(name))
-        .flatMap(([, value]) => value.split(" "))
-        // Most settings are no secret ("1", "true"); what could be one is long. "Bearer x" hides x.
-        .filter((word) => word.length >= 8)
-    );
-  });
-}
+export const mcpSecrets = ({ mcpServers }: ConfigFile): string[] => Object.values(mcpServers).flatMap(secretsOf);
 
 // V8 quotes the text around the fault, which may be a key that the file holds.
 function jsonFault(error: unknown): string {

@@ -57,7 +57,7 @@ export type CallOutcome =
 /** A connection that did not come about. */
 export class OpenFailure extends Error {
   override readonly name = "OpenFailure";
-  /** What the server's process wrote last to its standard error; for a log, which blanks secrets. */
+  /** What the server's process wrote last to its standard error; for a log, and only with its settings out of it. */
   readonly said: string;
 
   constructor(reason: string, said: string) {

@@ -2,6 +2,7 @@
 // with waits that grow while it keeps failing. Nothing it does reaches further than its own tools.
 
 import type { Clock } from "../clock.js";
+import { settingsHider } from "../mcp-settings.js";
 import { type CallOutcome, type McpClient, type McpServerSpec, OpenFailure, openMcpClient } from "./mcp-client.js";
 import { LIST_RATE } from "./mcp-limits.js";
 import { judgeTools, type McpTool } from "./mcp-tool-list.js";
@@ -48,6 +49,8 @@ export class McpConnection {
   /** Resolves when the first attempt is over, well or not. */
   readonly settled: Promise<void>;
   readonly #options: McpConnectionOptions;
+  /** What the server says may hold its settings; so may the SDK's errors, which quote it. */
+  readonly #hide: (text: string) => string;
   readonly #stop = new AbortController();
   readonly #running: Promise<void>;
   readonly #waiting = new Set<() => void>();
@@ -68,6 +71,7 @@ export class McpConnection {
     this.name = options.name;
     this.key = options.key;
     this.#options = options;
+    this.#hide = settingsHider(options.spec);
     this.#lists = new Throttle(options.clock, LIST_RATE);
     this.settled = new Promise((resolve) => {
       this.#settle = resolve;
@@ -105,7 +109,8 @@ export class McpConnection {
       if (tool === undefined) return { kind: "no_tool" };
       const outcome = await client.call(tool.ownName, args, signal);
       // It was restarted since the last call and has done nothing: the call goes to the next connection.
-      if (outcome.kind !== "lost" || outcome.reached || isSecond) return outcome;
+      if (outcome.kind !== "lost") return outcome;
+      if (outcome.reached || isSecond) return { ...outcome, reason: this.#hide(outcome.reason) };
       this.#drop(client, outcome.reason);
     }
   }
@@ -162,7 +167,7 @@ export class McpConnection {
       this.#changed = false;
       await this.#list(client);
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = this.#hide(error instanceof Error ? error.message : String(error));
       const said = client?.said ?? (error instanceof OpenFailure ? error.said : "");
       await client?.close();
       if (this.#stop.signal.aborted) return undefined;
@@ -190,7 +195,7 @@ export class McpConnection {
     if (this.#client !== client) return;
     this.#client = undefined;
     this.#lostAt = this.#options.clock.monotonic();
-    this.#reason = reason;
+    this.#reason = this.#hide(reason);
   }
 
   async #list(client: McpClient): Promise<void> {
@@ -220,7 +225,8 @@ export class McpConnection {
         await this.#options.clock.sleep(LIST_PAUSE_MS, client.lost);
       }
     } catch (error) {
-      this.#report("debug", { err: error }, "the tools of an MCP server could not be listed");
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#report("debug", { reason }, "the tools of an MCP server could not be listed");
     } finally {
       if (this.#relisting === client) this.#relisting = undefined;
     }
@@ -259,8 +265,12 @@ export class McpConnection {
     return early.signal.aborted;
   }
 
-  #report(level: keyof McpLog, details: object, message: string): void {
-    this.#options.log[level]({ server: this.name, ...details }, message);
+  #report(level: keyof McpLog, details: Record<string, string | number | readonly string[]>, message: string): void {
+    const shown = Object.entries(details).map(([name, value]) => {
+      if (typeof value === "number") return [name, value];
+      return [name, typeof value === "string" ? this.#hide(value) : value.map(this.#hide)];
+    });
+    this.#options.log[level]({ server: this.name, ...Object.fromEntries(shown) }, message);
   }
 }
 

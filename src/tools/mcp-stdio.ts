@@ -60,7 +60,7 @@ export class StdioTransport implements Transport {
     return this.#reason ?? CLOSED;
   }
 
-  /** The end of what it wrote to its standard error: for a log, which blanks secrets, and for nobody else. */
+  /** The end of what it wrote to its standard error: for a log, and only with its settings out of it. */
   get said(): string {
     return this.#stderr.trim().replace(/\s+/g, " ");
   }
@@ -219,9 +219,10 @@ export class StdioTransport implements Transport {
 
   async #drain(stderr: Readable): Promise<void> {
     const throttle = new Throttle(this.#options.clock, RATE);
+    const decoder = new TextDecoder();
     try {
       for await (const chunk of stderr as AsyncIterable<Buffer>) {
-        this.#stderr = (this.#stderr + chunk.toString("utf8")).slice(-STDERR_TAIL_CHARS);
+        this.#stderr = (this.#stderr + decoder.decode(chunk, { stream: true })).slice(-STDERR_TAIL_CHARS);
         await throttle.take(chunk.length, this.#stop.signal);
         if (this.#stop.signal.aborted) return;
       }

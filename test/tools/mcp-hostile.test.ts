@@ -33,6 +33,26 @@ describe("a server that does not come up", () => {
     expect(lines.find(({ level }) => level === "warn")?.details.said).toBe("no licence key");
   });
 
+  test("no value of its settings stands in the log, in whatever it says, or in what a model is told", async () => {
+    const env = { PIN: "s3cr3t7", PW: "correct horse", SHORT: "1234", ON: "1" };
+    const said = "pin $PIN, password $PW, short $SHORT, on $ON";
+    const dying = { command: "/bin/sh", args: ["-c", `echo "${said}" >&2; exit 1`], env };
+    const script = `process.stdin.once("data", (line) => {
+      const { id } = JSON.parse(line);
+      const message = "no " + process.env.PIN + " and no " + process.env.PW;
+      console.log(JSON.stringify({ jsonrpc: "2.0", id, error: { code: -32000, message } }));
+    })`;
+    const refusing = { command: process.execPath, args: ["-e", script], env };
+    const { environment, lines, mcp } = await connect({ dying, refusing });
+    const dyingSaid = lines.find(({ details }) => details.server === "dying")?.details.said;
+    expect(dyingSaid).toBe("pin [redacted], password [redacted], short [redacted], on 1");
+    expect(lines.find(({ details }) => details.server === "refusing")?.details.reason).toContain("no [redacted] and");
+    const { result } = await execute(environment, "mcp__refusing__any", {});
+    expect(result.output).toContain("no [redacted] and");
+    const told = JSON.stringify([lines, mcp.states(), result]);
+    for (const secret of ["s3cr3t7", "correct", "horse", "1234"]) expect(told).not.toContain(secret);
+  });
+
   test("one that never answers holds nobody up for more than the moment a new Session waits, and is given up", async () => {
     const clock = new HandClock();
     const { mcp, lines, names } = begin({ silent: hostile("silent") }, clock);
