@@ -2,12 +2,15 @@
 
 import type { ChannelPosition } from "./load.js";
 import type { Session } from "./session.js";
+import type { SessionRecord } from "./session-record.js";
 
 /** Idle Sessions that stay in memory where no cap is set; above it the least recently used ones are unloaded. */
 export const KEPT_IN_MEMORY = 500;
 
 /** A Session as its host keeps it. */
 export interface Held {
+  /** What is listed, and what the Session is loaded with when it comes back. */
+  record: SessionRecord;
   /** In memory, or on its way there. */
   loading?: Promise<Session>;
   session?: Session;
@@ -41,6 +44,8 @@ export function makeRoom(entries: Iterable<Held>, limit: number, creating: numbe
     if (held <= limit) break;
     if (entry.users > 0 || entry.session?.isIdle !== true) continue;
     entry.position = entry.session.unload();
+    // Not everything that is on record was announced.
+    entry.record = entry.session.record;
     delete entry.session;
     delete entry.loading;
     held -= 1;

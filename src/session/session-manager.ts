@@ -30,9 +30,7 @@ const REMOVE_GRACE_MS = 3_000;
 /** Sessions that are loaded at once at start. */
 const RECOVER_CONCURRENCY = 16;
 
-interface Entry extends Held {
-  record: SessionRecord;
-}
+type Entry = Held;
 
 /** Reads the records of the data directory and hosts its Sessions. */
 export async function createSessionManager(process: SessionProcess): Promise<SessionManager> {

@@ -60,7 +60,7 @@ export class Session implements HostedSession, ChildSession {
       touch: () => {
         this.#record = { ...this.#record, lastActiveAt: deps.clock.iso(), usage: this.ownUsage };
       },
-      onChange: () => deps.onUpdated(this.#record, this.view()),
+      onChange: () => deps.onUpdated(this.record, this.view()),
       onChildEnded: () => void this.keepChildUsage().catch(deps.onFault),
     });
   }
@@ -84,8 +84,9 @@ export class Session implements HostedSession, ChildSession {
     return this.#parts.runner.state;
   }
 
+  /** As it would be written now: with what the ledger says, whoever has written it last. */
   get record(): SessionRecord {
-    return this.#record;
+    return { ...this.#record, ...this.#parts.ledger.fields };
   }
 
   view(): SessionView {
@@ -114,7 +115,7 @@ export class Session implements HostedSession, ChildSession {
     }
     const view = this.view();
     this.#deps.channel.announce(toLine({ type: "session_updated", session: view }));
-    this.#deps.onUpdated(this.#record, view);
+    this.#deps.onUpdated(this.record, view);
     return ok(view);
   }
 
@@ -273,7 +274,7 @@ export class Session implements HostedSession, ChildSession {
   /** Writes the record as it is now. A deleted Session has none. */
   async #save(): Promise<void> {
     if (this.#removed) return;
-    this.#record = { ...this.#record, ...this.#parts.ledger.fields };
+    this.#record = this.record;
     const write = this.#deps.saveRecord(this.#record);
     this.#saves.add(write);
     try {

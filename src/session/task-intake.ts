@@ -86,6 +86,9 @@ export class TaskIntake {
       await this.#deps.save();
     } catch (error) {
       this.#ledger.remove(taskId);
+      this.#held.delete(taskId);
+      // It may have stood in front of others when the Session became free.
+      this.#onAccepted();
       return refuse("storage_failed", `the Task could not be recorded: ${reasonOf(error)}`);
     } finally {
       giveBack();

@@ -7,6 +7,8 @@ export class TaskPlaces {
   readonly #max: number | undefined;
   /** Those that wait for a place, in order. */
   readonly #waiting = new Set<() => void>();
+  /** Those to whom a place was given that they have not claimed yet: it is theirs and nobody else's. */
+  readonly #given = new Set<() => void>();
   #taken = 0;
   #closed = false;
 
@@ -26,27 +28,43 @@ export class TaskPlaces {
   }
 
   readonly claim = ((options: { force?: true; whenFree?: () => void } = {}) => {
-    if (options.force !== true) {
+    const { force, whenFree } = options;
+    if (force !== true) {
       if (this.#closed) return refuse("shutting_down", "the server is shutting down");
+      if (whenFree !== undefined && this.#given.delete(whenFree)) return ok(this.#place());
       if (this.#max !== undefined && this.#taken >= this.#max) {
-        if (options.whenFree !== undefined) this.#waiting.add(options.whenFree);
+        if (whenFree !== undefined) this.#waiting.add(whenFree);
         return refuse("too_many_tasks", `${this.#max} Tasks are running`);
       }
     }
     this.#taken += 1;
-    let given = true;
-    return ok(() => {
-      if (!given) return;
-      given = false;
-      this.#taken -= 1;
-      this.#callWaiting();
-    });
+    return ok(this.#place());
   }) as ClaimTask;
 
-  /** A place is free: those who wait try for it in their order; who gets none waits on. */
-  #callWaiting(): void {
-    const waiting = [...this.#waiting];
-    this.#waiting.clear();
-    for (const whenFree of waiting) queueMicrotask(whenFree);
+  /** A place that is counted. @returns what gives it back, once */
+  #place(): () => void {
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#passOn();
+    };
+  }
+
+  /** A place is free: it goes to the first of those who wait, and not to whoever asks in this very tick. */
+  #passOn(): void {
+    const [first] = this.#waiting;
+    const isOver = this.#max !== undefined && this.#taken > this.#max;
+    if (first === undefined || isOver) {
+      this.#taken -= 1;
+      return;
+    }
+    this.#waiting.delete(first);
+    this.#given.add(first);
+    queueMicrotask(() => {
+      first();
+      // It has nothing to run any more.
+      if (this.#given.delete(first)) this.#passOn();
+    });
   }
 }

@@ -242,6 +242,9 @@ export class TaskRunner {
   /** @param outcome a Task's; a compaction has none */
   async #finish(task: RunningTask, outcome?: TaskOutcome): Promise<void> {
     this.#deps.approvals.clear();
+    // However it ended: what it was promised belongs to it, or to the next one, once it is on record.
+    task.endSteering();
+    await task.accepted();
     if (outcome !== undefined)
       this.#ledger.end(task.taskId, this.#deps.session.clock.iso(), outcome.status, outcome.error);
     this.#task = undefined;
