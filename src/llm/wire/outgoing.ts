@@ -9,6 +9,7 @@
 // place for, and therefore which neighbours of one role are left to merge; which reasoning goes with which item. Lone
 // surrogates become U+FFFD in the one place where a body is written (`jsonBody`): tools and instructions have them too.
 
+import { NO_RECORD } from "../../engine/engine-notes.js";
 import type { OmniMessage } from "../../protocol/message.js";
 import type {
   CompletePayload,
@@ -76,7 +77,7 @@ function pair(turn: Turn): void {
     ...(answered[n] ?? {
       type: "tool_call_output",
       role: "user",
-      output: "[no output was recorded for this call]",
+      output: NO_RECORD,
       stop_reason: "failed",
     }),
     tool_call_id,
