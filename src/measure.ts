@@ -9,6 +9,7 @@ import { RESYNC_REASONS } from "./channel/subscription.js";
 import type { Clock } from "./clock.js";
 import type { Metrics } from "./http/metrics.js";
 import type { RequestStat } from "./llm/counted-client.js";
+import { unreachable } from "./result.js";
 import type { Figures, SessionProcess } from "./session/process.js";
 import type { McpServers } from "./tools/mcp.js";
 
@@ -55,6 +56,8 @@ export function measureWork(
         case "reader_failed":
           log.error({ err: stat.error, sessionId, reason: "fault" }, "a stream was cut off");
           return dropped({ reason: "fault" });
+        default:
+          return unreachable(stat);
       }
     },
     onToolCall: (call) => calls({ tool: call.tool, outcome: call.outcome }),

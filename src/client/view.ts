@@ -4,6 +4,7 @@
 // stream are unconfirmed until a `task_state` counts them: if it counts more, the records since the last confirmed one
 // are read and put in their place. Ids grow by one: one that was seen is dropped, a hole makes the view stale.
 
+import { unreachable } from "../result.js";
 import { standing } from "./approvals.js";
 import { withChildRecords, withEarlier, withHistory, withRecords } from "./view-history.js";
 import { withServerEvent, withStreamMessage } from "./view-stream.js";
@@ -62,8 +63,4 @@ export function reduceView(view: View, action: ViewAction): View {
     default:
       return unreachable(action);
   }
-}
-
-function unreachable(action: never): never {
-  throw new TypeError(`no such action: ${JSON.stringify(action)}`);
 }

@@ -8,6 +8,7 @@ import { toolCallOutput, userText } from "../protocol/builders.js";
 import { isCompleteModelMessage, isPayload, isSessionMeta } from "../protocol/guards.js";
 import type { CompleteMessage, OmniMessage } from "../protocol/message.js";
 import type { RequestEndPayload, ToolCallOutputPayload, ToolCallPayload } from "../protocol/payloads.js";
+import { unreachable } from "../result.js";
 import { type BlockTag, carryOverBlock } from "./carry-over.js";
 import { CompactionFold } from "./compaction-fold.js";
 import { doubted } from "./doubted.js";
@@ -225,6 +226,8 @@ function resolve(item: Pending): CompleteMessage[] {
       const { message, refusals } = item;
       return refusals === 1 && !isPayload(message, "text") ? [] : [message];
     }
+    default:
+      return unreachable(item);
   }
 }
 

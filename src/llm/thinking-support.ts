@@ -2,6 +2,7 @@
 // sure: a model that does not reason answers 400 to what reasoning models are asked for, and names that somebody chose
 // (a deployment, a tuned model) tell nothing.
 
+import { unreachable } from "../result.js";
 import type { ModelSpec, Protocol } from "./model-spec.js";
 import { anthropicFamily, askForThinking } from "./wire/anthropic-family.js";
 import { geminiGeneration, thinkingConfig } from "./wire/gemini-thinking.js";
@@ -26,6 +27,8 @@ export function thinksByName(protocol: Protocol, modelId: string): boolean {
       return GEMINI_ALIAS.test(modelId) || ((geminiGeneration(modelId) ?? 0) >= 2.5 && !GEMINI_OTHER.test(modelId));
     case "demo":
       return true;
+    default:
+      return unreachable(protocol);
   }
 }
 

@@ -1,6 +1,7 @@
 // Folds fragments into what is open right now. A reader that joins in mid-segment gets one synthetic `start` for each
 // open fragment with all its content so far; the engine closes with it whatever a producer left open.
 
+import { unreachable } from "../result.js";
 import {
   assistantText,
   partialText,
@@ -121,6 +122,8 @@ function startOf(open: OpenFragment): OmniMessage {
       const images = open.images === undefined ? {} : { images: open.images };
       return partialToolCallOutput(at, "start", { tool_call_id, output: content, ...images });
     }
+    default:
+      return unreachable(open.type);
   }
 }
 
@@ -135,6 +138,8 @@ function stopOf(open: OpenFragment, at: string, stop: StopReason): OmniMessage {
       return partialToolCall(at, "stop", { name, tool_call_id }, stop);
     case "partial_tool_call_output":
       return partialToolCallOutput(at, "stop", { tool_call_id }, stop);
+    default:
+      return unreachable(open.type);
   }
 }
 
@@ -152,6 +157,8 @@ function whole(open: OpenFragment, at: string, stop?: StopReason): OmniMessage {
         const images = open.images === undefined ? {} : { images: open.images };
         return toolCallOutput(at, { output: open.content, tool_call_id: open.toolCallId, ...images, ...end });
       }
+      default:
+        return unreachable(open.type);
     }
   };
   return withChain(make(), open.origin);

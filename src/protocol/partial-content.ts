@@ -1,5 +1,6 @@
 // What a fragment adds to its segment, whatever kind it is.
 
+import { unreachable } from "../result.js";
 import type { PartialPayload } from "./payloads.js";
 
 export function contentOf(payload: PartialPayload): string {
@@ -12,5 +13,7 @@ export function contentOf(payload: PartialPayload): string {
       return payload.arguments;
     case "partial_tool_call_output":
       return payload.output;
+    default:
+      return unreachable(payload);
   }
 }

@@ -4,7 +4,7 @@
 import { readDataUrl, utf8Text } from "../llm/wire/attachments.js";
 import { imageUrl, inlineData, userText } from "../protocol/builders.js";
 import type { OmniMessage } from "../protocol/message.js";
-import { ok, type Result, refuse } from "../result.js";
+import { ok, type Result, refuse, unreachable } from "../result.js";
 import type { Input, InputPart } from "./types.js";
 
 export interface InputLimits {
@@ -60,6 +60,8 @@ function partMessage(
         }),
       );
     }
+    default:
+      return unreachable(part);
   }
 }
 

@@ -4,6 +4,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { z } from "zod";
 import { nestsDeeper } from "../protocol/json-depth.js";
+import { unreachable } from "../result.js";
 import { MAX_ANSWER_DEPTH } from "./mcp-limits.js";
 import { imageType, MAX_IMAGE_BYTES } from "./read-image.js";
 import type { ToolOutput } from "./tool.js";
@@ -91,6 +92,8 @@ function linesOf(block: unknown, images: Images): string {
       const named = [data.name, data.description].filter((part) => part !== "").map(short);
       return `[resource link ${short(data.uri)}${named.length === 0 ? "" : `: ${named.join(", ")}`}]`;
     }
+    default:
+      return unreachable(data);
   }
 }
 

@@ -16,6 +16,7 @@ import { type Folded, foldMessages } from "./fold.js";
 import type { Item, ToolItem } from "./item-types.js";
 import { nameFrom } from "./names.js";
 import { type Call, newCall } from "./tool-calls.js";
+import { unreachable } from "./unreachable.js";
 import { visibleText } from "./visible-text.js";
 
 /** What stands around a list of messages. `childId` is undefined for the Session's own. */
@@ -180,8 +181,4 @@ export function askedOf(child: ChildView | undefined): string {
       return visibleText(nameFrom(message.payload.text));
   }
   return "";
-}
-
-function unreachable(type: never): never {
-  throw new TypeError(`no such fragment: ${String(type)}`);
 }

@@ -9,6 +9,7 @@ import {
   type View,
 } from "../client/index.js";
 import { sentence } from "./notices.js";
+import { unreachable } from "./unreachable.js";
 import { visibleText } from "./visible-text.js";
 
 export interface Standing {
@@ -48,6 +49,8 @@ export function connectionText(connection: Connection, now: number, isOnline: bo
       return { text: "Gone", tone: "lost", more: "This Session is not there any more." };
     case "closed":
       return { text: "Closed", tone: "lost", more: "" };
+    default:
+      return unreachable(connection);
   }
 }
 

@@ -1,6 +1,7 @@
 // A tool call in words.
 
 import type { ToolItem } from "./item-types.js";
+import { unreachable } from "./unreachable.js";
 
 /** The argument that says most; they are tried in this order. */
 const TELLING = ["cmd", "file_path", "source", "description", "path", "url", "query"];
@@ -59,6 +60,8 @@ export function describeState(item: ToolItem): { text: string; tone: Tone } {
       return { text: "Interrupted", tone: "warn" };
     case "cut":
       return { text: "Not run", tone: "warn" };
+    default:
+      return unreachable(item.state);
   }
 }
 

@@ -108,7 +108,7 @@ test.each([
   60_000,
 );
 
-test("a bundle for the browser holds the client, the guards, what fragments add and the parser of events, and nothing else", async () => {
+test("a bundle for the browser holds the client, the guards, what fragments add, results and the parser of events, and nothing else", async () => {
   const result = await build({
     root: ROOT,
     configFile: false,
@@ -119,12 +119,17 @@ test("a bundle for the browser holds the client, the guards, what fragments add 
   const [chunk] = bundle?.output ?? [];
   expect(chunk?.imports).toEqual([]);
   const folders = new Set(chunk?.moduleIds.map((id) => relative(ROOT, id).replace(/[^/]+$/, "")));
-  expect([...folders].sort()).toEqual(["node_modules/eventsource-parser/dist/", "src/client/", "src/protocol/"]);
+  expect([...folders].sort()).toEqual([
+    "node_modules/eventsource-parser/dist/",
+    "src/",
+    "src/client/",
+    "src/protocol/",
+  ]);
   expect(
     chunk?.moduleIds
-      .filter((id) => id.includes("/protocol/"))
       .map((id) => relative(ROOT, id))
+      .filter((path) => /^src\/(?!client\/)/.test(path))
       .sort(),
-  ).toEqual(["src/protocol/guards.ts", "src/protocol/partial-content.ts"]);
+  ).toEqual(["src/protocol/guards.ts", "src/protocol/partial-content.ts", "src/result.ts"]);
   expect(chunk?.code.length).toBeLessThan(44_000);
 });

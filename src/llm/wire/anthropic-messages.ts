@@ -98,6 +98,8 @@ class AnthropicDecoder implements WireDecoder {
         break;
       case "message":
         this.#whole(event);
+        break;
+      default: // `ping`, and whatever a later version adds.
     }
   }
 

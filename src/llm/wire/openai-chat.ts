@@ -223,6 +223,7 @@ class ChatDecoder implements WireDecoder {
       case undefined:
         if (this.#calls.anyBroken) return failure("malformed", "the stream ended within a tool call");
         break;
+      default: // `stop`, and whatever else servers call it: an answer that ended.
     }
     if (this.#refusal !== "" && !this.#visible && this.#calls.count === 0) {
       return failure("content_filter", this.#refusal);

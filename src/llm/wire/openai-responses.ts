@@ -4,6 +4,7 @@
 import type { LLMOutcome } from "../../engine/ports.js";
 import { emptyTokenCounts } from "../../protocol/builders.js";
 import type { TokenCounts } from "../../protocol/payloads.js";
+import { unreachable } from "../../result.js";
 import { type Failure, failedOutcome, failure, inBandFailure, statusOf } from "../outcome.js";
 import { asList, asRecord, asText, type JsonRecord, parseEvent } from "./json.js";
 import { encodeResponses } from "./openai-responses-encode.js";
@@ -184,6 +185,8 @@ class ResponsesDecoder implements WireDecoder {
         return failure("content_filter", refusal || "the provider filtered the answer");
       case "completed":
         break;
+      default:
+        return unreachable(this.#ending);
     }
     if (refusal !== "" && !isVisible && !hasCalls) return failure("content_filter", refusal);
     return problem === undefined ? undefined : failure("malformed", problem);

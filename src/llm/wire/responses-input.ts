@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { append } from "../../append.js";
 import type { OmniMessage } from "../../protocol/message.js";
 import type { CompletePayload, ToolCallOutputPayload, ToolCallPayload } from "../../protocol/payloads.js";
+import { unreachable } from "../../result.js";
 import type { ModelSpec } from "../model-spec.js";
 import { utf8Text } from "./attachments.js";
 import { asText, isBlank, type JsonRecord, safeArguments } from "./json.js";
@@ -89,6 +90,8 @@ class InputWriter {
       case "inline_data":
         // Media of the model's own has no place in an assistant's message here.
         return undefined;
+      default:
+        return unreachable(payload);
     }
   }
 

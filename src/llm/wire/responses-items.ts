@@ -2,6 +2,7 @@
 // servers, and other servers send events without the announcement that should come first.
 
 import type { StopReason } from "../../protocol/payloads.js";
+import { unreachable } from "../../result.js";
 import { asRecord, asText, type JsonRecord } from "./json.js";
 import { CallItem, MessageItem, ReasoningItem } from "./responses-item.js";
 import type { PartKind, PartPiece } from "./responses-parts.js";
@@ -155,6 +156,8 @@ export class ResponseItems {
         return new CallItem(this.#context, takeBefore);
       case "hosted":
         return new HostedItem();
+      default:
+        return unreachable(kind);
     }
   }
 

@@ -6,6 +6,7 @@ import { fork } from "../actions.js";
 import type { Item } from "../item-types.js";
 import { short } from "../standing.js";
 import { readChildren } from "../state.js";
+import { unreachable } from "../unreachable.js";
 import { readChild } from "../watch.js";
 import { CopyButton } from "./copy-button.js";
 import { Folded } from "./folded.js";
@@ -80,6 +81,8 @@ function CardOfKind({ item }: { item: Item }) {
           </p>
         </article>
       );
+    default:
+      return unreachable(item);
   }
 }
 

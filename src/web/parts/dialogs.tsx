@@ -6,6 +6,7 @@ import type { Session } from "../../client/index.js";
 import { remove, update } from "../actions.js";
 import { nameOf } from "../names.js";
 import { type Dialog, dialog } from "../state.js";
+import { unreachable } from "../unreachable.js";
 
 export function Dialogs() {
   const shown = dialog.value;
@@ -30,6 +31,8 @@ export function Dialogs() {
       );
     case "shortcuts":
       return <ShortcutsDialog />;
+    default:
+      return unreachable(shown);
   }
 }
 
