@@ -32,6 +32,7 @@ import {
   measureWork,
 } from "./measure.js";
 import { viewOf } from "./model-registry.js";
+import { reasonOf } from "./reason-of.js";
 import { acquireLease, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
 import { publishAddress, withdrawAddress } from "./session/server-address.js";
@@ -252,8 +253,6 @@ function urlOf(app: App, host: string): string {
   const name = host === "localhost" ? host : address;
   return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function fail(code: number, problems: readonly string[]): void {
   for (const problem of problems) process.stderr.write(`omnid: ${problem}\n`);

@@ -6,6 +6,7 @@ import type { Clock } from "../clock.js";
 import { approvalDecision } from "../protocol/builders.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { ToolCallPayload } from "../protocol/payloads.js";
+import { reasonOf } from "../reason-of.js";
 import type { Emit } from "./merge-queue.js";
 import type { Answer, Approver, Decision, Environment } from "./ports.js";
 
@@ -104,7 +105,7 @@ async function settle(deps: ApprovalDeps, call: Call, withdrawn: AbortSignal): P
     if (!(asked instanceof Promise)) return asked;
     return await firstOf(asked, deps.clock, withdrawn, denied);
   } catch (error) {
-    return { decision: "deny", decidedBy: "policy", reason: error instanceof Error ? error.message : String(error) };
+    return { decision: "deny", decidedBy: "policy", reason: reasonOf(error) };
   }
 }
 

@@ -7,6 +7,7 @@ import { isPayload } from "../protocol/guards.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { ToolCallPayload } from "../protocol/payloads.js";
 import { ToolOutputWriter } from "../protocol/segment.js";
+import { reasonOf } from "../reason-of.js";
 import { denialText, INTERRUPTED, NO_ANSWER, toolFailed } from "./engine-notes.js";
 import type { Emit } from "./merge-queue.js";
 import type { Decision, Environment, ToolExecution } from "./ports.js";
@@ -74,7 +75,7 @@ export async function dispatch(deps: DispatchDeps, call: Call): Promise<void> {
     }
   } catch (error) {
     if (refused !== undefined) throw refused.error;
-    if (!complete) await fail(toolFailed(error instanceof Error ? error.message : String(error)), "failed");
+    if (!complete) await fail(toolFailed(reasonOf(error)), "failed");
     return;
   }
   if (!complete) await fail(deps.signal.aborted ? INTERRUPTED : NO_ANSWER, "failed");

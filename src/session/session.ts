@@ -6,6 +6,7 @@ import type { Sink, Subscription } from "../channel/subscription.js";
 import { sessionMeta } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
+import { reasonOf } from "../reason-of.js";
 import { ok, type Result, refuse } from "../result.js";
 import type { RunSubagent } from "../tools/run-subagent.js";
 import type { ChildSession, ParentLink } from "./children.js";
@@ -284,5 +285,3 @@ export class Session implements HostedSession, ChildSession {
     }
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,6 +1,7 @@
 // What a client gives a Session that is busy, or takes back from it: Tasks that wait, steering into the one that runs.
 // Each is on record before it is answered for; what is not yet is listed and not started.
 
+import { reasonOf } from "../reason-of.js";
 import { ok, type Result, refuse } from "../result.js";
 import { checkInput, checkPrompt } from "./prepare-prompt.js";
 import type { RunningTask } from "./running-task.js";
@@ -147,5 +148,3 @@ export class TaskIntake {
 const removed = () => refuse("session_not_found", "the Session was deleted");
 
 const tooMany = () => refuse("too_many_queued", "too much waits in this Session already");
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -6,6 +6,7 @@
 
 import type { ThinkingLevel } from "../engine/ports.js";
 import type { Resumption, TaskDeps, TaskOutcome } from "../engine/run.js";
+import { reasonOf } from "../reason-of.js";
 import { ok, type Result, refuse } from "../result.js";
 import { checkCompaction, compactAlone } from "./compacting.js";
 import type { PendingApprovals } from "./pending-approvals.js";
@@ -298,5 +299,3 @@ export class TaskRunner {
     else this.#cancelPump = this.#deps.session.clock.after(pumpInMs, () => this.#pump());
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -8,6 +8,7 @@ import type { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import type { Transport } from "@modelcontextprotocol/sdk/shared/transport.js";
 import { z } from "zod";
 import type { Clock } from "../clock.js";
+import { reasonOf } from "../reason-of.js";
 import { VERSION } from "../version.js";
 import { httpTransport, networkFault, unreachable } from "./mcp-http.js";
 import { MessageGuard } from "./mcp-message.js";
@@ -254,7 +255,7 @@ export class McpClient {
     }
     if (this.lost.aborted) return { kind: "lost", reason: this.lostReason, reached: true };
     if (error instanceof z.core.$ZodError) return { kind: "malformed" };
-    return { kind: "refused", message: error instanceof Error ? error.message : String(error) };
+    return { kind: "refused", message: reasonOf(error) };
   }
 
   /** Asks whether it is there and knows us. */
@@ -284,7 +285,7 @@ const UNREACHED: ReadonlySet<string> = new Set(["ECONNREFUSED", "ENOTFOUND", "EH
 
 function messageOf(error: unknown): string {
   if (isNetworkFault(error)) return unreachable(error);
-  return cut(error instanceof Error ? error.message : String(error));
+  return cut(reasonOf(error));
 }
 
 /** What `fetch` rejects with where there is no answer. */

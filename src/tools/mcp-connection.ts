@@ -3,6 +3,7 @@
 
 import type { Clock } from "../clock.js";
 import { settingsHider } from "../mcp-settings.js";
+import { reasonOf } from "../reason-of.js";
 import { type CallOutcome, type McpClient, type McpServerSpec, OpenFailure, openMcpClient } from "./mcp-client.js";
 import { LIST_RATE } from "./mcp-limits.js";
 import { judgeTools, type McpTool } from "./mcp-tool-list.js";
@@ -167,7 +168,7 @@ export class McpConnection {
       this.#changed = false;
       await this.#list(client);
     } catch (error) {
-      const reason = this.#hide(error instanceof Error ? error.message : String(error));
+      const reason = this.#hide(reasonOf(error));
       const said = client?.said ?? (error instanceof OpenFailure ? error.said : "");
       await client?.close();
       if (this.#stop.signal.aborted) return undefined;
@@ -225,7 +226,7 @@ export class McpConnection {
         await this.#options.clock.sleep(LIST_PAUSE_MS, client.lost);
       }
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       this.#report("debug", { reason }, "the tools of an MCP server could not be listed");
     } finally {
       if (this.#relisting === client) this.#relisting = undefined;

@@ -4,6 +4,7 @@
 import { z } from "zod";
 import type { Clock } from "../clock.js";
 import type { StopReason, ToolDefinition } from "../protocol/payloads.js";
+import { reasonOf } from "../reason-of.js";
 import { ok, type Result, refuse } from "../result.js";
 
 export interface ToolContext {
@@ -88,7 +89,7 @@ export function parseObject(toolName: string, json: string): Parsed<Record<strin
   try {
     value = JSON.parse(json);
   } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error);
+    const problem = reasonOf(error);
     return refuse(
       "bad_arguments",
       `The arguments of ${toolName} are not valid JSON: ${problem}. Send one JSON object.`,
