@@ -7,7 +7,7 @@ import { emptyTokenCounts } from "../protocol/builders.js";
 import { ok, type Result, refuse } from "../result.js";
 import type { RetryWait } from "./retry-wait.js";
 import type { RunningTask } from "./running-task.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 import type { SessionRefusal } from "./types.js";
 
 type Deps = Pick<TaskRunnerDeps, "session" | "record" | "announce">;

@@ -4,7 +4,7 @@
 import type { ThinkingLevel } from "../engine/ports.js";
 import { acceptedMessages } from "./input.js";
 import type { Waiting } from "./task-ledger.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 import type { Input } from "./types.js";
 
 /** A waiting Task was taken back while it was about to start. */

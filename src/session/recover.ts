@@ -5,7 +5,7 @@ import { append } from "../append.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { acceptedMessages } from "./input.js";
 import type { Running } from "./task-ledger.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 
 type Deps = Pick<TaskRunnerDeps, "session" | "ledger" | "record">;
 

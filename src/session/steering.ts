@@ -3,7 +3,7 @@
 import type { Steering } from "../engine/run.js";
 import { acceptedMessages } from "./input.js";
 import type { RunningTask } from "./running-task.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 
 export function steeringOf(task: RunningTask, { session, ledger, announce, save }: TaskRunnerDeps): Steering {
   return {

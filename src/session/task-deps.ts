@@ -6,7 +6,7 @@ import { compactionOf } from "./compacting.js";
 import type { RetryWait } from "./retry-wait.js";
 import type { RunDeps, RunningTask } from "./running-task.js";
 import { steeringOf } from "./steering.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 
 /** @param thinkingLevel the Task's own; left out: the Session's */
 export function taskDeps(

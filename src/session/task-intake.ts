@@ -6,7 +6,7 @@ import { ok, type Result, refuse } from "../result.js";
 import { checkInput, checkPrompt } from "./prepare-prompt.js";
 import type { RunningTask } from "./running-task.js";
 import { type TaskLedger, viewOf, type Waiting } from "./task-ledger.js";
-import type { TaskRunnerDeps } from "./task-runner.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 import type { Assigned, Input, QueueItem, SessionRefusal, SubmitOptions } from "./types.js";
 
 type StorageRefusal = Extract<Result<never, "storage_failed">, { ok: false }>;

@@ -9,38 +9,19 @@ import type { Resumption, TaskDeps, TaskOutcome } from "../engine/run.js";
 import { reasonOf } from "../reason-of.js";
 import { ok, type Result, refuse } from "../result.js";
 import { checkCompaction, compactAlone } from "./compacting.js";
-import type { PendingApprovals } from "./pending-approvals.js";
 import { checkPrompt, clientForAccepted } from "./prepare-prompt.js";
 import { Recalled, recordStart } from "./record-start.js";
 import { settleLeftover } from "./recover.js";
 import { RetryWait } from "./retry-wait.js";
 import { type AbortReason, RunningTask } from "./running-task.js";
-import type { SessionDeps } from "./session-deps.js";
-import type { SessionRecord } from "./session-record.js";
 import { taskDeps } from "./task-deps.js";
 import { TaskIntake } from "./task-intake.js";
 import type { Running, TaskLedger, Waiting } from "./task-ledger.js";
+import type { TaskRunnerDeps } from "./task-runner-deps.js";
 import type { Assigned, Input, SessionRefusal, SessionState, SubmitOptions } from "./types.js";
 
 /** After this long a Task that waits is tried again whose Prompt could not be recorded. */
 const STORAGE_RETRY_MS = 5_000;
-
-export interface TaskRunnerDeps {
-  session: SessionDeps;
-  ledger: TaskLedger;
-  approvals: PendingApprovals;
-  record(): SessionRecord;
-  /** Writes the Session record, the ledger in it. Rejects when it cannot be written. */
-  save(): Promise<void>;
-  /** Something happened in the Session: its last activity is now. */
-  touch(): void;
-  /** True once the Session was deleted. */
-  isRemoved(): boolean;
-  /** Tells the readers how things stand; `endedTaskId` is over at this place. */
-  announce(endedTaskId?: string): void;
-  /** Tells the readers that a tool lives whose output is held back. */
-  progress(event: object): void;
-}
 
 type Refused = Extract<Result<never, SessionRefusal>, { ok: false }>;
 
