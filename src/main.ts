@@ -16,7 +16,7 @@ import type { App } from "./http/context.js";
 import { Connections } from "./http/end-connections.js";
 import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
-import { type OpenKeys, openKeys } from "./http/open-keys.js";
+import { openKeys } from "./http/open-keys.js";
 import { createServer } from "./http/server.js";
 import { standardError } from "./http/standard-error.js";
 import { createLLMClient } from "./llm/client.js";
@@ -113,47 +113,66 @@ export async function openServer(config: Config, log: Logger): Promise<Opened> {
   }
 }
 
-/** Builds every part and listens. The lease is given back when the server has closed. */
+/**
+ * Builds every part, listens, and only then goes on with what an earlier process left: a start that fails has begun
+ * nothing, and leaves nothing at work behind it. The lease is given back when the server has closed.
+ */
 export async function startServer(config: Config, log: Logger, lease: Lease): Promise<RunningServer> {
   const clock = systemClock();
   const metrics = createMetrics();
-  const mcp = await connectMcp(config, log, clock, metrics);
-  let app: App;
-  let host: SessionManager;
-  let open: OpenKeys;
-  let connections: Connections;
+  /** What is open so far, the last first. */
+  const open: (() => Promise<unknown> | undefined)[] = [];
   try {
-    host = await hostSessions(config, log, clock, metrics, mcp);
-    open = await openKeys({ config, clock, log, host });
-    app = await createServer({ config, host, clock, newId, log, metrics, keys: open.keys });
-    connections = new Connections(app.server);
+    const mcp = await connectMcp(config, log, clock, metrics);
+    open.unshift(() => mcp?.close());
+    const host = await hostSessions(config, log, clock, metrics, mcp);
+    open.unshift(() => host.drain(SHUTDOWN_RETRY_MS));
+    const { keys, close: closeKeys } = await openKeys({ config, clock, log, host });
+    open.unshift(closeKeys);
+    // Whoever asks first may be earlier than we are, but not earlier than the port is ours.
+    const recovered = once(() => host.recover().then(() => keys.recover()));
+    const app = await createServer({ config, host, clock, newId, log, metrics, keys, recovered });
+    open.unshift(() => app.close());
+    const connections = new Connections(app.server);
     await app.listen({ host: config.host, port: config.port });
+    const url = urlOf(app, config.host);
     tellIgnoredLevels(config, log);
+    await publishAddress(config.dataDir, url, lease.token).catch((error) =>
+      log.debug({ err: error }, "the address is not written"),
+    );
+    await recovered();
+    return { url, close: () => endServer({ config, clock, host, mcp, url, connections, app, closeKeys, lease }) };
   } catch (error) {
-    await mcp?.close();
+    // Why there is no server is the first error; what cannot be closed after it is only logged.
+    for (const close of open) await close()?.catch((err) => log.debug({ err }, "not closed"));
     throw error;
   }
-  const url = urlOf(app, config.host);
-  await publishAddress(config.dataDir, url, lease.token).catch((error) =>
-    log.debug({ err: error }, "the address is not written"),
-  );
-  return {
-    url,
-    close: async () => {
-      const endsAt = clock.monotonic() + config.shutdownMs - CLOSE_MARGIN_MS;
-      // Sessions end first: their streams would keep the listener open.
-      await host.drain(SHUTDOWN_RETRY_MS);
-      await mcp?.close();
-      // While it is there nobody else can have the port.
-      await withdrawAddress(config.dataDir, url);
-      // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
-      const stop = connections.end(clock, CLOSE_GRACE_MS, endsAt - clock.monotonic());
-      await app.close();
-      stop();
-      await open.close();
-      await lease.release();
-    },
-  };
+}
+
+async function endServer(parts: {
+  config: Config;
+  clock: Clock;
+  host: SessionManager;
+  mcp: McpServers | undefined;
+  url: string;
+  connections: Connections;
+  app: App;
+  closeKeys: () => Promise<void>;
+  lease: Lease;
+}): Promise<void> {
+  const { config, clock, host, mcp, url, connections, app, closeKeys, lease } = parts;
+  const endsAt = clock.monotonic() + config.shutdownMs - CLOSE_MARGIN_MS;
+  // Sessions end first: their streams would keep the listener open.
+  await host.drain(SHUTDOWN_RETRY_MS);
+  await mcp?.close();
+  // While it is there nobody else can have the port.
+  await withdrawAddress(config.dataDir, url);
+  // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
+  const stop = connections.end(clock, CLOSE_GRACE_MS, endsAt - clock.monotonic());
+  await app.close();
+  stop();
+  await closeKeys();
+  await lease.release();
 }
 
 /** A thinking level is taken for every model; that it makes no difference to some must not be found out by guessing. */
@@ -165,7 +184,7 @@ function tellIgnoredLevels({ models }: Config, log: Logger): void {
   log.info({ models: names }, 'no thinking level is sent to these models ("thinking": true says that a model reasons)');
 }
 
-/** Opens the data directory and hosts its Sessions; the caller holds the lease. */
+/** Opens the data directory and hosts its Sessions, which do nothing yet; the caller holds the lease. */
 export async function hostSessions(
   config: Config,
   log: Logger,
@@ -243,6 +262,15 @@ function modelsOf(
         clock,
         onRequest: (stat) => onRequest(spec.provider, stat),
       }),
+  };
+}
+
+/** Does it with the first call; each has the same promise. */
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => {
+    done ??= work();
+    return done;
   };
 }
 

@@ -33,7 +33,7 @@ export async function hostWith({ dataDir, model, fsync = "interval" }: HostOptio
   const clock = systemClock();
   const log = { warn: console.error, error: console.error };
   const traces = await createTraceStore({ dir: dataDir, fsync, clock, log });
-  return createSessionManager({
+  const host = await createSessionManager({
     clock,
     newId: () => (++ids).toString(16).padStart(8, "0"),
     log,
@@ -59,4 +59,6 @@ export async function hostWith({ dataDir, model, fsync = "interval" }: HostOptio
     maxTasks: undefined,
     onChannelStat: () => {},
   });
+  await host.recover();
+  return host;
 }

@@ -13,6 +13,7 @@ export interface OpenKeys {
   close(): Promise<void>;
 }
 
+/** The keys of an earlier process are still to be recovered: that asks the Sessions. */
 export async function openKeys(parts: {
   config: Pick<Config, "dataDir" | "fsync">;
   clock: Clock;
@@ -31,6 +32,5 @@ export async function openKeys(parts: {
         }),
     },
   });
-  await keys.recover();
   return { keys, close: () => journal.close() };
 }

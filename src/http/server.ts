@@ -33,6 +33,8 @@ export interface ServerParts {
   keys?: IdempotencyKeys;
   /** Given when other layers add figures of their own. */
   metrics?: Metrics;
+  /** Whoever asks for Sessions waits for it: what an earlier process left is in order then. Must not reject. */
+  recovered?: () => Promise<void>;
 }
 
 const MAX_PARAM_LENGTH = 1024;
@@ -82,14 +84,18 @@ export async function createServer(parts: ServerParts): Promise<App> {
   const table = createRouteTable(app);
   // First of all: a plugin keeps the error handler that stood when it was registered.
   app.setErrorHandler(answerError);
-  await addHooks(app, context, table);
+  await addHooks(app, context, { table, recovered: parts.recovered });
   answerExpectations(app, recorder);
   app.setNotFoundHandler((request) => refuseUnknown(request, table));
   await registerRoutes(app, context);
   return app;
 }
 
-async function addHooks(app: App, context: RouteContext, table: RouteTable): Promise<void> {
+async function addHooks(
+  app: App,
+  context: RouteContext,
+  { table, recovered }: { table: RouteTable; recovered: ServerParts["recovered"] },
+): Promise<void> {
   const { config, host, clock, recorder } = context;
   const access = createAccess(config);
   app.decorateRequest("owner", null);
@@ -120,6 +126,7 @@ async function addHooks(app: App, context: RouteContext, table: RouteTable): Pro
       request.owner = access.authenticate(request.raw, typeof token === "string" ? token : undefined);
     }
     if (request.is404) refuseUnknown(request, table);
+    if (isApi || route === "/readyz") await recovered?.();
     if (isApi && host.draining) {
       throw new HttpError("shutting_down", "the server is shutting down", { headers: { connection: "close" } });
     }

@@ -32,7 +32,7 @@ const RECOVER_CONCURRENCY = 16;
 
 type Entry = Held;
 
-/** Reads the records of the data directory and hosts its Sessions. */
+/** Reads the records of the data directory and hosts its Sessions; none of them does anything before `recover`. */
 export async function createSessionManager(process: SessionProcess): Promise<SessionManager> {
   const ids = await process.traces.list();
   const records = await process.records.readAll(ids);
@@ -41,9 +41,7 @@ export async function createSessionManager(process: SessionProcess): Promise<Ses
     const record = records[index] ?? (await rebuildRecord(process, id));
     if (record !== undefined) entries.set(id, { record, users: 0 });
   }
-  const manager = new SessionManager(process, entries);
-  await manager.recover();
-  return manager;
+  return new SessionManager(process, entries);
 }
 
 export class SessionManager implements SessionHost {
@@ -67,7 +65,7 @@ export class SessionManager implements SessionHost {
     this.#events = new OwnerEvents({ ...replay, heartbeat, onStat: (stat) => onChannelStat(stat) });
   }
 
-  /** Loads the Sessions whose work an earlier process left: what waited goes on, the rest is closed on record. */
+  /** Loads the Sessions whose work an earlier process left: what waited goes on, the rest is closed. Never rejects. */
   async recover(): Promise<void> {
     const open = [...this.#entries.values()].filter(
       ({ record }) => record.running !== undefined || record.queue?.length,

@@ -1,10 +1,13 @@
 // A server that is told to stop, and one that refuses to start.
 
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
+import { join } from "node:path";
 import { describe, expect, test, vi } from "vitest";
 import { isPartial } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
+import { validateStream } from "../../src/protocol/validate.js";
 import { runToEnd, startOmnid, temporaryFolder } from "../support/server.js";
 import { answer, calls, say, startUpstream } from "../support/upstream.js";
 import { api, at, expectLawful, follow, history, makeSession, payloads, prompt, untilIdle } from "./api.js";
@@ -167,5 +170,37 @@ describe("a server that does not start", () => {
     await first.stop("SIGKILL");
     const third = await startOmnid({ dataDir });
     expect((await fetch(`${third.url}/readyz`)).status).toBe(200);
+  });
+
+  test("where the port is another's: exits 1 and has begun nothing; what waited waits for the next start", async () => {
+    const { upstream, server } = await scripted();
+    const id = await makeSession(server, { approvalMode: "allow-all" });
+    upstream.script({ steps: say("one"), end: "never" });
+    const reader = await follow(server, id);
+    await prompt(server, id, "First.");
+    await reader.untilPayload("partial_text", ({ text }) => text === "one");
+    const second = await api(server, "POST", at(id, "/tasks"), { input: "Second.", whenBusy: "queue" });
+    await server.stop("SIGKILL");
+    const files = () =>
+      ["trace-000001.jsonl", "session.json"].map((name) =>
+        readFileSync(join(server.dataDir, "sessions", id, name), "utf8"),
+      );
+    const before = files();
+    const other = await startOmnid();
+    const failed = await runToEnd({
+      dataDir: server.dataDir,
+      config: upstream.config(),
+      env: { PORT: String(other.port) },
+    });
+    expect(failed).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining("EADDRINUSE") });
+    expect(files()).toEqual(before);
+    expect(upstream.requests).toHaveLength(1);
+    upstream.script(answer("two"));
+    const next = await server.restart();
+    const task = async () => (await api(next, "GET", at(id, `/tasks/${second.body.taskId}`))).body.state;
+    await expect.poll(task).toBe("ended");
+    const { records } = await history(next, id);
+    expect(payloads(records, "text").map(({ text }) => text)).toEqual(["First.", "Second.", "two"]);
+    expect(validateStream(records, { mode: "trace" })).toEqual([]);
   });
 });

@@ -1,7 +1,9 @@
 import { connect } from "node:net";
 import { gzipSync } from "node:zlib";
 import { describe, expect, test } from "vitest";
+import { systemClock } from "../../src/clock.js";
 import { call, makeSession, openStream, raw, startServer } from "../support/http-server.js";
+import { gate } from "../support/upstream.js";
 
 const CLOSE = "host: localhost\r\nconnection: close\r\n";
 
@@ -294,4 +296,23 @@ test("an expectation that nobody can meet is answered in the one shape", async (
   expect(answer).toMatch(/^HTTP\/1\.1 417 /);
   expect(answer).toMatch(/x-request-id: /i);
   expect(answer).toContain('"code":"expectation_failed"');
+});
+
+test("until what an earlier process left is in order, whoever asks for Sessions waits; whether the server lives is told at once", async () => {
+  const order = gate();
+  let waiting = 0;
+  const server = await startServer({}, systemClock(), () => {
+    waiting += 1;
+    return order.opened;
+  });
+  const answered: string[] = [];
+  const asked = ["/api/sessions", "/readyz"].map(async (path) => {
+    expect((await call(server, "GET", path)).status).toBe(200);
+    answered.push(path);
+  });
+  await expect.poll(() => waiting).toBe(2);
+  expect((await call(server, "GET", "/healthz")).status).toBe(200);
+  expect(answered).toEqual([]);
+  order.open();
+  await Promise.all(asked);
 });

@@ -42,6 +42,7 @@ export function configOf(env: Record<string, string> = {}, files: Record<string,
 export async function startServer(
   env: Record<string, string> = {},
   clock: Clock = systemClock(),
+  recovered: () => Promise<void> = async () => {},
 ): Promise<RunningServer> {
   const config = configOf({ LOG_LEVEL: "debug", ...env });
   const lines: string[] = [];
@@ -52,7 +53,8 @@ export async function startServer(
     },
   });
   const host = new MemoryHost({ config, clock, newId: randomUUID });
-  const app = await createServer({ config, host, clock, newId: randomUUID, log: createLog(config, sink) });
+  const log = createLog(config, sink);
+  const app = await createServer({ config, host, clock, newId: randomUUID, log, recovered });
   const misfits: string[] = [];
   app.addHook("onSend", async (request, reply, payload) => {
     const misfit = misfitOf(request, reply, payload);

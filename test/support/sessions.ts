@@ -64,7 +64,7 @@ export async function hostOn(options: HostOptions): Promise<SessionManager> {
   const { clock = systemClock(), dataDir = tempDir(), fs = diskFs, model } = options;
   const log = { warn: () => {}, error: () => {} };
   const traces = await createTraceStore({ dir: dataDir, fs, fsync: "off", clock, log });
-  return createSessionManager({
+  const host = await createSessionManager({
     clock,
     newId: () => (++ids).toString(16).padStart(8, "0"),
     log,
@@ -92,6 +92,8 @@ export async function hostOn(options: HostOptions): Promise<SessionManager> {
     onChannelStat: () => {},
     ...options.process,
   });
+  await host.recover();
+  return host;
 }
 
 export async function made<T>(result: Promise<{ ok: true; value: T } | { ok: false; message: string }>): Promise<T> {
