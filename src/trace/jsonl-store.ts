@@ -15,7 +15,8 @@ import type { BesideFiles, Trace, TraceLog, TraceStore } from "./trace-store.js"
 
 // An id is a folder's name and comes from URLs: no separator, no dot in front.
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
-const LEFTOVER = /^\.(new|gone)-/;
+const PROBE = ".probe";
+const LEFTOVER = /^\.(new-|gone-|probe)/;
 
 export interface TraceStoreOptions {
   /** The data directory. */
@@ -40,6 +41,8 @@ class JsonlStore implements TraceStore {
   /** One object for each open Trace: two writers on one file would tear each other's records. */
   readonly #open = new Map<string, Promise<JsonlTrace | undefined>>();
   readonly #closing = new Map<string, Promise<void>>();
+  /** One at a time: all who ask meanwhile have the same answer. */
+  #probing: Promise<boolean> | undefined;
 
   constructor(options: Required<TraceStoreOptions>) {
     this.#options = options;
@@ -133,13 +136,24 @@ class JsonlStore implements TraceStore {
     });
   }
 
-  async isWritable(): Promise<boolean> {
+  isWritable(): Promise<boolean> {
+    this.#probing ??= this.#probe().finally(() => {
+      this.#probing = undefined;
+    });
+    return this.#probing;
+  }
+
+  async #probe(): Promise<boolean> {
+    const path = join(this.#root, PROBE);
     try {
-      await replaceFile(this.#fs, join(this.#root, ".probe"), "omnid\n", "off");
+      await replaceFile(this.#fs, path, "omnid\n", "off");
       return true;
     } catch (error) {
       this.#options.log.warn({ err: error, path: this.#root }, "the data directory cannot be written");
       return false;
+    } finally {
+      // A disk that refuses this too has said so; the next start removes it.
+      for (const left of [path, `${path}.tmp`]) await this.#fs.remove(left).catch(() => {});
     }
   }
 

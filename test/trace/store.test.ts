@@ -309,4 +309,13 @@ test("a data directory that takes no write says so, and says otherwise when it d
   fs.plan = () => undefined;
   expect(await store.isWritable()).toBe(true);
   expect(await store.list()).toEqual([]);
+  expect(fs.paths()).toEqual([]);
+});
+
+test("many who ask at once whether a data directory takes writes are told the same, and leave nothing in it", async () => {
+  const store = await onDisk();
+  const answers = await Promise.all(Array.from({ length: 20 }, () => store.isWritable()));
+  expect(new Set(answers)).toEqual(new Set([true]));
+  expect(await readdir(join(dir, "sessions"))).toEqual([]);
+  expect(log.warnings).toEqual([]);
 });
