@@ -9,7 +9,7 @@ import type { SessionRecord } from "./session-record.js";
 import { asksAbout } from "./settings.js";
 import { TaskLedger } from "./task-ledger.js";
 import { TaskRunner } from "./task-runner.js";
-import type { ApprovalView } from "./types.js";
+import type { ApprovalMode, ApprovalView } from "./types.js";
 
 export interface Parts {
   ledger: TaskLedger;
@@ -24,6 +24,8 @@ export interface Parts {
 /** The Session to which the parts belong. */
 export interface PartsOwner {
   record(): SessionRecord;
+  /** The mode that holds for the Session itself. */
+  mode(): ApprovalMode;
   /** Writes the record, the ledger in it. Rejects when it cannot be written. */
   save(): Promise<void>;
   /** The Session was deleted: its record is not written any more. */
@@ -41,7 +43,7 @@ export function assembleParts(deps: SessionDeps, owner: PartsOwner): Parts {
   const { record } = owner;
   const ledger = new TaskLedger(record());
   const openApprovals = () => [...approvals.views, ...children.approvals];
-  const mode = () => readers.inheritedMode ?? record().approvalMode;
+  const mode = () => readers.inheritedMode ?? owner.mode();
   const readers: Announcements = new Announcements({
     channel,
     facts: () => ({

@@ -18,7 +18,7 @@ import type { AbortReason } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
-import { takeBack } from "./settings.js";
+import { PendingChanges } from "./settings.js";
 import type {
   ApprovalMode,
   ApprovalView,
@@ -44,7 +44,9 @@ export class Session implements HostedSession, ChildSession {
   readonly #deps: SessionDeps;
   readonly #journal: Journal;
   readonly #parts: Parts;
+  /** What counts; changes that are not written yet are in none of it. */
   #record: SessionRecord;
+  readonly #changes = new PendingChanges();
   #removed = false;
   /** Writes of the record that are under way. */
   readonly #saves = new Set<Promise<void>>();
@@ -56,6 +58,7 @@ export class Session implements HostedSession, ChildSession {
     this.#journal = deps.journal;
     this.#parts = assembleParts(deps, {
       record: () => this.#record,
+      mode: () => this.#changes.mode(this.#record.approvalMode),
       save: () => this.#save(),
       isRemoved: () => this.#removed,
       touch: () => {
@@ -78,14 +81,20 @@ export class Session implements HostedSession, ChildSession {
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
     const isRead = this.#deps.channel.subscribers > 0;
-    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && !isRead && this.#saves.size === 0;
+    return (
+      this.#parts.runner.isIdle &&
+      this.childrenAtWork === 0 &&
+      !isRead &&
+      this.#saves.size === 0 &&
+      this.#changes.isEmpty
+    );
   }
 
   get state(): SessionState {
     return this.#parts.runner.state;
   }
 
-  /** As it would be written now: with what the ledger says, whoever has written it last. */
+  /** What counts now: with what the ledger says, whoever has written it last. */
   get record(): SessionRecord {
     return { ...this.#record, ...this.#parts.ledger.fields };
   }
@@ -101,15 +110,17 @@ export class Session implements HostedSession, ChildSession {
   }
 
   async patch(change: PatchSession): Promise<Result<SessionView, SessionRefusal>> {
-    // In the record before it is written: whatever is written next, by whomever, holds this change too.
-    const before = this.#record;
-    this.#record = { ...before, ...change };
+    this.#changes.add(change);
     try {
       await this.#save();
     } catch (error) {
-      this.#record = takeBack(this.#record, change, before);
+      this.#changes.delete(change);
+      // Another write, that was under way with it, may have put it on the disk.
+      void this.#save().catch(() => {});
       return refuse("storage_failed", `the Session's record could not be written: ${reasonOf(error)}`);
     }
+    this.#changes.delete(change);
+    this.#record = { ...this.#record, ...change };
     if (change.approvalMode !== undefined) {
       this.#parts.approvals.modeChanged();
       this.#parts.children.modeChanged(change.approvalMode);
@@ -276,7 +287,7 @@ export class Session implements HostedSession, ChildSession {
   async #save(): Promise<void> {
     if (this.#removed) return;
     this.#record = this.record;
-    const write = this.#deps.saveRecord(this.#record);
+    const write = this.#deps.saveRecord(this.#changes.applied(this.#record));
     this.#saves.add(write);
     try {
       await write;

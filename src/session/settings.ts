@@ -3,7 +3,7 @@
 import type { Environment } from "../engine/ports.js";
 import { unreachable } from "../result.js";
 import type { SessionRecord } from "./session-record.js";
-import type { ApprovalMode, PatchSession } from "./types.js";
+import { APPROVAL_MODES, type ApprovalMode, type PatchSession } from "./types.js";
 
 /** Whether a person is asked before this tool runs. */
 export function asksAbout(toolName: string, mode: ApprovalMode, environment: Pick<Environment, "mayWrite">): boolean {
@@ -19,11 +19,33 @@ export function asksAbout(toolName: string, mode: ApprovalMode, environment: Pic
   }
 }
 
-/** The record without a change that could not be written, where nothing newer stands in its place. */
-export function takeBack(record: SessionRecord, change: PatchSession, before: SessionRecord): SessionRecord {
-  let kept = record;
-  for (const key of Object.keys(change) as (keyof PatchSession)[]) {
-    if (record[key] === change[key]) kept = { ...kept, [key]: before[key] };
+/**
+ * Changes on their way into the record. Whatever is written next, by whomever, holds them; they count once that is done,
+ * in the order in which they came. A narrower mode alone counts at once.
+ */
+export class PendingChanges {
+  readonly #changes = new Set<PatchSession>();
+
+  get isEmpty(): boolean {
+    return this.#changes.size === 0;
   }
-  return kept;
+
+  add(change: PatchSession): void {
+    this.#changes.add(change);
+  }
+
+  delete(change: PatchSession): void {
+    this.#changes.delete(change);
+  }
+
+  /** What is to be written. */
+  applied(record: SessionRecord): SessionRecord {
+    return Object.assign({}, record, ...this.#changes);
+  }
+
+  /** The mode that holds: of the recorded one and those that are being recorded, the one that asks most. */
+  mode(recorded: ApprovalMode): ApprovalMode {
+    const modes = [recorded, ...[...this.#changes].map(({ approvalMode }) => approvalMode)];
+    return APPROVAL_MODES.find((mode) => modes.includes(mode)) ?? recorded;
+  }
 }

@@ -56,6 +56,7 @@ export class TaskIntake {
       await this.#deps.save();
     } catch (error) {
       this.#ledger.remove(steerId);
+      this.#takeOffRecord();
       return refuse("storage_failed", `the message could not be recorded: ${reasonOf(error)}`);
     } finally {
       giveBack();
@@ -90,6 +91,7 @@ export class TaskIntake {
       this.#held.delete(taskId);
       // It may have stood in front of others when the Session became free.
       this.#onAccepted();
+      this.#takeOffRecord();
       return refuse("storage_failed", `the Task could not be recorded: ${reasonOf(error)}`);
     } finally {
       giveBack();
@@ -127,7 +129,13 @@ export class TaskIntake {
   /** They wait as before; meanwhile the Session may have become free. */
   #unrecall(items: readonly Waiting[]): void {
     for (const item of [...items].reverse()) this.#ledger.unrecall(item);
+    this.#takeOffRecord();
     this.#onAccepted();
+  }
+
+  /** What was refused may be on the disk all the same: another write was under way with it. */
+  #takeOffRecord(): void {
+    void this.#deps.save().catch(() => {}); // Told already: it is the same disk.
   }
 
   /** Tells of Tasks that end without having run. */

@@ -10,6 +10,7 @@ import type { SessionRefusal } from "./refusal.js";
 
 export type { SessionRefusal };
 
+/** The one that asks most comes first. */
 export const APPROVAL_MODES = ["always-ask", "read-only", "allow-all"] as const;
 export type ApprovalMode = (typeof APPROVAL_MODES)[number];
 
