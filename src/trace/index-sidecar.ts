@@ -24,7 +24,6 @@ const entrySchema = z.object({
   records: natural,
   bytes: natural,
   isOpen: z.boolean(),
-  skipped: natural,
   newestMeta: z.number().int().min(-1),
   marks: z.array(natural),
   /** The file as it was: time of its last change, and a hash of the last indexed bytes. */
@@ -104,8 +103,10 @@ export async function saveIndex(
 async function readSidecar(fs: TraceFs, folder: string, log: TraceLog): Promise<Map<string, Entry>> {
   const path = join(folder, SIDECAR);
   try {
-    const parsed = sidecarSchema.safeParse(JSON.parse((await fs.readFile(path)).toString()));
-    if (parsed.success && parsed.data.check === checkOf(parsed.data.files)) {
+    const value = JSON.parse((await fs.readFile(path)).toString());
+    const parsed = sidecarSchema.safeParse(value);
+    // Of what stands there: another version may have kept more in it.
+    if (parsed.success && parsed.data.check === checkOf(value.files)) {
       return new Map(parsed.data.files.map((entry) => [entry.name, entry]));
     }
     log.warn({ path }, "trace index is damaged; scanning the trace");
@@ -146,8 +147,8 @@ async function isContinued(entry: Entry, file: TraceFile, size: number): Promise
   return !entry.isOpen && size > entry.bytes && entry.print === (await printOf(file, entry.bytes));
 }
 
-function indexOf({ name, records, bytes, isOpen, skipped, newestMeta, marks }: Entry): FileIndex {
-  return { name, records, bytes, isOpen, skipped, newestMeta, marks };
+function indexOf({ name, records, bytes, isOpen, newestMeta, marks }: Entry): FileIndex {
+  return { name, records, bytes, isOpen, newestMeta, marks };
 }
 
 function warnOf(damage: Damage, path: string, log: TraceLog): void {

@@ -18,8 +18,6 @@ export interface FileIndex {
   bytes: number;
   /** True when the last record stands there whole but without its line feed. */
   isOpen: boolean;
-  /** Lines that hold no record. */
-  skipped: number;
   /** The newest `session_meta`, as a record number in this file, or -1. */
   newestMeta: number;
   /** Pairs: record number in this file, offset of its line. */
@@ -45,7 +43,6 @@ export const emptyFileIndex = (name: string): FileIndex => ({
   records: 0,
   bytes: 0,
   isOpen: false,
-  skipped: 0,
   newestMeta: -1,
   marks: [],
 });
@@ -111,7 +108,6 @@ export async function extendIndex(index: FileIndex, file: TraceFile, size: numbe
         damage.tornBytes = size - line.offset;
         return damage;
       } else {
-        index.skipped++;
         damage.skipped++;
         damage.firstAt ??= line.offset;
       }

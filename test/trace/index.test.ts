@@ -1,6 +1,7 @@
 // Reading by ordinals: right for every window, at the cost of the window, and with an index that is never believed
 // against the files.
 
+import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
 import { createTraceStore } from "../../src/trace/jsonl-store.js";
@@ -185,6 +186,17 @@ describe("the sidecar", () => {
       expect(log.warnings.pop()?.message).toMatch(/^trace index is (damaged|unreadable)/);
     }
     await fs.remove(SIDECAR);
+    expect(await linesOf(await open())).toEqual(all);
+  });
+
+  test("in which an earlier version kept more is taken all the same", async () => {
+    await made(all);
+    const { version, files } = JSON.parse(fs.file(SIDECAR).bytes.toString()) as { version: number; files: object[] };
+    const more = files.map((file) => ({ skipped: 0, ...file }));
+    const check = createHash("sha256").update(JSON.stringify(more)).digest("base64url");
+    fs.file(SIDECAR).bytes = Buffer.from(JSON.stringify({ version, check, files: more }));
+    expect(await bytesRead(open)).toBe(0);
+    expect(log.warnings).toEqual([]);
     expect(await linesOf(await open())).toEqual(all);
   });
 
