@@ -1,5 +1,6 @@
 // The one table from code to status, and the one shape of every answer that is not 2xx.
 
+import { isStorageError } from "../session/is-storage-error.js";
 import type { SessionRefusal } from "../session/refusal.js";
 
 const STATUS = {
@@ -118,7 +119,7 @@ const FRAMEWORK: Record<string, [ErrorCode, string]> = {
 export function refusalOf(error: unknown): HttpError | undefined {
   if (error instanceof HttpError) return error;
   // Its message holds no path; what is behind it goes to the log of whoever met it.
-  if (error instanceof Error && error.name === "StorageError") return new HttpError("storage_failed", error.message);
+  if (isStorageError(error)) return new HttpError("storage_failed", error.message);
   const { code, statusCode } = error as { code?: string; statusCode?: number };
   const known = code === undefined ? undefined : FRAMEWORK[code];
   if (known !== undefined) return new HttpError(...known);

@@ -18,6 +18,7 @@ import { makeFolder } from "../trace/make-folder.js";
 import { rewritePayload } from "../trace/meta-rewrite.js";
 import { onDisk } from "../trace/storage-error.js";
 import { dropWorkspace, type Made, sessionIdAt } from "./create.js";
+import { isStorageError } from "./is-storage-error.js";
 import type { SessionProcess } from "./process.js";
 import { recordFile, recordFromMeta, type SessionRecord } from "./session-record.js";
 import type { ImportSource, LineProblem, Owner, Taken } from "./types.js";
@@ -74,7 +75,7 @@ export async function importSession(process: SessionProcess, source: ImportSourc
       const message = `this is no Trace that can be imported: ${first.path}: ${first.message}`;
       return { ...refuse("invalid_request", message), problems: error.problems };
     }
-    if (!(error instanceof Error && error.name === "StorageError")) throw error;
+    if (!isStorageError(error)) throw error;
     process.log.error({ err: error }, "a Trace could not be imported");
     return refuse("storage_failed", "the Session could not be recorded");
   }

@@ -11,6 +11,7 @@ import type { ModelSpec } from "../llm/model-spec.js";
 import type { CallStat } from "../tools/environment.js";
 import type { ToolSource } from "../tools/tool.js";
 import type { TraceLog, TraceStore } from "../trace/trace-store.js";
+import { isStorageError } from "./is-storage-error.js";
 import type { RecordStore } from "./session-record.js";
 import type { ModelView, SessionState } from "./types.js";
 
@@ -76,7 +77,7 @@ export interface SessionProcess {
 
 /** A Task that could not go on: a record that cannot be written is the disk's fault, anything else is a bug of ours. */
 export function faultOutcome(log: SessionLog, sessionId: string, error: unknown): TaskOutcome {
-  const isStorage = error instanceof Error && error.name === "StorageError";
+  const isStorage = isStorageError(error);
   log.error({ err: error, sessionId }, isStorage ? "a record could not be written" : "a Task failed on a fault");
   return isStorage
     ? { status: "failed", error: { kind: "storage", message: error.message } }
