@@ -45,10 +45,16 @@ export const sessionMeta = (at: string, payload: SessionMetaPayload): OmniMessag
   payload,
 });
 
-export const userText = (at: string, text: string, steerId?: string): OmniMessage<TextPayload> => ({
+export const userText = (at: string, text: string): OmniMessage<TextPayload> => ({
   timestamp: at,
   type: "model_msg",
-  payload: trim({ type: "text", role: "user", text, steer_id: steerId }),
+  payload: { type: "text", role: "user", text },
+});
+
+/** A user's message, whatever it holds, as one of steering. */
+export const asSteering = <T extends OmniMessage>(message: T, steerId: string): T => ({
+  ...message,
+  payload: { ...message.payload, steer_id: steerId },
 });
 
 export const assistantText = (at: string, text: string, end: Ending = {}): OmniMessage<TextPayload> => ({

@@ -2,7 +2,7 @@
 // is recorded.
 
 import { readDataUrl, utf8Text } from "../llm/wire/attachments.js";
-import { imageUrl, inlineData, userText } from "../protocol/builders.js";
+import { asSteering, imageUrl, inlineData, userText } from "../protocol/builders.js";
 import type { OmniMessage } from "../protocol/message.js";
 import { ok, type Result, refuse, unreachable } from "../result.js";
 import type { Input, InputPart } from "./types.js";
@@ -75,8 +75,5 @@ function image(url: string, at: string, limits: InputLimits | undefined): Result
 export function acceptedMessages(input: Input, at: string, steerId?: string): OmniMessage[] {
   const messages = promptMessages(input, at);
   if (!messages.ok) throw new Error(`an accepted input is refused: ${messages.message}`);
-  if (steerId === undefined) return messages.value;
-  return messages.value.map(
-    (message) => ({ ...message, payload: { ...message.payload, steer_id: steerId } }) as OmniMessage,
-  );
+  return steerId === undefined ? messages.value : messages.value.map((message) => asSteering(message, steerId));
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { imageUrl, userText } from "../../src/protocol/builders.js";
+import { asSteering, imageUrl, userText } from "../../src/protocol/builders.js";
 import { compactor, expectLawfulRecords, Story, textsOf } from "../support/compaction.js";
 import { kinds, scriptedModel } from "../support/engine.js";
 import { AT, begin } from "../support/messages.js";
@@ -36,7 +36,7 @@ test("the same Prompt goes on through a second one, and steering is copied, not 
   const it = compactor(story.records, { model, settings });
   await it.run("turns");
   const more = new Story().turn("calling again", { calls: 1 }).records.slice(1);
-  it.append([...more, userText(AT, "steer", "steer-1")]);
+  it.append([...more, asSteering(userText(AT, "steer"), "steer-1")]);
   await it.run("turns");
   const texts = textsOf(it.context.assemble());
   expect(texts[0]).toContain("\n\nthe task\n[/context_summary]");

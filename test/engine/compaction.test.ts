@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { compactionBegin, compactionEnd, imageUrl, userText } from "../../src/protocol/builders.js";
+import { asSteering, compactionBegin, compactionEnd, imageUrl, userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { ErrorKind } from "../../src/protocol/payloads.js";
@@ -73,7 +73,7 @@ test("the next Request has the summary in place of everything, and the new file 
 test("what no committed Request carried follows the summary word for word, and is not what is summarised; outputs never follow", async () => {
   const picture = imageUrl(AT, "data:image/png;base64,AAAA");
   const story = midTask();
-  story.records.push(userText(AT, "and mind the gap", "steer-1"), picture);
+  story.records.push(asSteering(userText(AT, "and mind the gap"), "steer-1"), picture);
   const model = scriptedModel([good]);
   const it = compactor(story.records, { model });
   await it.run("context");
@@ -210,7 +210,7 @@ test("a record that cannot be written is thrown, whichever it is, and the old co
 
 test("G5: after a crash between any two records the Trace is closed lawfully and the next Request knows every Prompt", async () => {
   const story = midTask();
-  story.records.push(userText(AT, "steer", "steer-1"));
+  story.records.push(asSteering(userText(AT, "steer"), "steer-1"));
   const it = compactor(story.records, { model: scriptedModel([good]) });
   await it.run("context");
   it.append([begin()]);

@@ -10,7 +10,7 @@ const fidelity = { signature: "EqQBCkYIBxgCKkB+/=", nested: { list: [1, null, "x
 const compaction = { reason: "manual", mode: "discard" } as const;
 const every: [string, OmniMessage][] = [
   ["session_meta", metaOf()],
-  ["text", make.userText(AT, "hi", "steer-1")],
+  ["text", make.asSteering(make.userText(AT, "hi"), "steer-1")],
   ["text", make.assistantText(AT, "hi", { fidelity, stop_reason: "aborted" })],
   ["thinking", make.thinking(AT, "", { fidelity })],
   ["inline_thinking", make.inlineThinking(AT, { data: "AA==", mime_type: "image/png", fidelity })],

@@ -4,7 +4,7 @@ import { appendFileSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
-import { userText } from "../../src/protocol/builders.js";
+import { asSteering, userText } from "../../src/protocol/builders.js";
 import { isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { Session } from "../../src/session/session.js";
@@ -336,7 +336,8 @@ test("G3: a Prompt that had waited, and steering, of which a kill left only the 
   const parts = ["one", "two", "three"].map((text) => ({ type: "text", text }));
   const item = { itemId: "task-x", kind: "task", input: parts, createdAt: at };
   const steer = { itemId: "steer-x", kind: "steer", input: parts, createdAt: at, taskId: "task-y" };
-  const first = (steerId?: string) => `${JSON.stringify(userText(at, "one", steerId))}\n`;
+  const one = userText(at, "one");
+  const first = (steerId?: string) => `${JSON.stringify(steerId === undefined ? one : asSteering(one, steerId))}\n`;
   for (const [name, left, steerId] of [
     ["a Prompt", { running: { taskId: "task-x", startedAt: at, ordinal: before.length, item } }, undefined],
     ["steering", { running: { taskId: "task-y", startedAt: at, ordinal: 1 }, queue: [steer] }, "steer-x"],

@@ -16,7 +16,7 @@ import type {
 import { runTask, type TaskDeps, type TaskOutcome } from "../../src/engine/run.js";
 import { Unfinished } from "../../src/engine/unfinished.js";
 import { PartialAggregator } from "../../src/protocol/aggregate.js";
-import { emptyTokenCounts, userText } from "../../src/protocol/builders.js";
+import { asSteering, emptyTokenCounts, userText } from "../../src/protocol/builders.js";
 import { isPartial, isPayload } from "../../src/protocol/guards.js";
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { TokenCounts } from "../../src/protocol/payloads.js";
@@ -265,7 +265,7 @@ export function harness(options: {
         steering: {
           take: async () => {
             const texts = steering.splice(0);
-            for (const text of texts) keep(userText(now(), text, `steer-${text}`));
+            for (const text of texts) keep(asSteering(userText(now(), text), `steer-${text}`));
             return texts.length > 0;
           },
           end: () => steering.length === 0,

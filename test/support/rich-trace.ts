@@ -43,7 +43,7 @@ function firstTasks(meter: Meter): OmniMessage[] {
     ...meter.tail(),
     denied("call_B"),
     outputOf("call_B", "Tool call denied by user.", "aborted"),
-    make.userText(AT, "be quick", "steer-1"),
+    make.asSteering(make.userText(AT, "be quick"), "steer-1"),
     begin(),
     callOf("call_C", '{"cmd":"l', "malformed"),
     ...meter.tail("completed", { truncated: true }),

@@ -54,7 +54,9 @@ describe("passes", () => {
 
   test("a Prompt and steering that a Trace holds inside a Request", () => {
     const trace = traceOf(request(new Meter(), ...said("a")));
-    expect(rulesOf(trace.toSpliced(3, 0, make.userText(AT, "and hurry", "steer-1")), "trace")).toEqual([]);
+    expect(rulesOf(trace.toSpliced(3, 0, make.asSteering(make.userText(AT, "and hurry"), "steer-1")), "trace")).toEqual(
+      [],
+    );
   });
 
   test("one token_usage for each try of a compaction, in the Trace", () => {

@@ -16,7 +16,7 @@ test("a stream without Trace-only records and a Trace without fragments pass", (
 test.each([
   ["session_meta on the main stream", [metaOf(), ...stream], "stream"],
   ["a Prompt on the stream", [make.userText(AT, "list"), ...stream], "stream"],
-  ["steering on the stream", [...stream, make.userText(AT, "hurry", "steer-1")], "stream"],
+  ["steering on the stream", [...stream, make.asSteering(make.userText(AT, "hurry"), "steer-1")], "stream"],
   ["an image of a person on the stream", [make.imageUrl(AT, "https://example.org/a.png"), ...stream], "stream"],
   [
     "a file of a person on the stream",
