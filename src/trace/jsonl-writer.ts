@@ -156,7 +156,7 @@ export class JsonlWriter {
         written = await file.write(data);
       }
       mustBeWhole(written, data);
-      const forced = this.#durability.wrote(file);
+      const forced = this.#durability.wrote(this.#path, file);
       if (forced !== undefined) await forced;
       this.#isSound = true;
     } catch (error) {
@@ -234,12 +234,15 @@ export class JsonlWriter {
   }
 
   async #letGo(): Promise<void> {
-    await this.#durability.release();
+    await this.#durability.flush();
     if (this.#file !== undefined) await this.#close(this.#file);
   }
 
   async #close(file: TraceFile): Promise<void> {
-    if (this.#file === file) this.#file = undefined;
+    if (this.#file === file) {
+      this.#file = undefined;
+      this.#durability.closing();
+    }
     try {
       await file.close();
     } catch (error) {

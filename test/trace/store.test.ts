@@ -196,11 +196,20 @@ describe("fsync", () => {
   async function counting(fsync: FsyncPolicy) {
     const fs = new MemoryFs();
     const clock = new ManualClock();
-    const trace = await (await inMemory(fs, fsync, clock)).create("s", [[META()]]);
+    const store = await inMemory(fs, fsync, clock);
+    const trace = await store.create("s", [[META()]]);
     clock.advance(1000);
     await settle();
     const start = syncs(fs);
-    return { clock, trace, since: () => syncs(fs) - start };
+    return { fs, clock, store, trace, since: () => syncs(fs) - start };
+  }
+
+  const forced = (fs: MemoryFs, file: number) => fs.file(`/data/sessions/s/trace-00000${file}.jsonl`).synced.toString();
+  async function seconds(clock: ManualClock, count: number) {
+    for (let second = 1; second <= count; second++) {
+      clock.advance(1000);
+      await settle();
+    }
   }
 
   test("`always` forces each group, `off` none", async () => {
@@ -230,6 +239,50 @@ describe("fsync", () => {
     await trace.close();
     expect(since()).toBe(2);
     expect(clock.pending).toBe(0);
+  });
+
+  test("`interval` forces what was acknowledged also where a torn end behind it could not be cut off", async () => {
+    const { trace, clock, fs } = await counting("interval");
+    await trace.append([record(1)]);
+    fs.plan = (_, op) =>
+      ["write", "truncate"].includes(op) ? { kind: "error", code: "EIO", done: false, part: 0.5 } : undefined;
+    await expect(trace.append([record(2)])).rejects.toMatchObject({ errno: "EIO" });
+    expect(fs.openHandles).toBe(0);
+    fs.plan = () => undefined;
+    log.warnings.length = 0;
+    await seconds(clock, 1);
+    expect(forced(fs, 1)).toContain(`${META()}\n${record(1)}\n`);
+    await seconds(clock, 40);
+    expect([log.warnings, clock.pending, fs.openHandles]).toEqual([[], 0, 0]);
+  });
+
+  test.each(["sync", "syncFolder"])(
+    "`interval` goes on trying while the disk refuses a %s, also once the file is closed, and says so once",
+    async (refused) => {
+      const { trace, clock, fs } = await counting("interval");
+      await trace.append([record(1)]);
+      await trace.rotate([META(2)]);
+      await trace.append([record(3)]);
+      fs.plan = (_, op) => (op === refused ? { kind: "error", code: "EIO", done: false, part: 0 } : undefined);
+      log.warnings.length = 0;
+      await seconds(clock, 60);
+      expect(fs.openHandles).toBe(0);
+      expect(log.warnings.map(({ message }) => message)).toEqual([expect.stringContaining("forcing a trace")]);
+      fs.plan = () => undefined;
+      fs.log.length = 0;
+      await seconds(clock, 1);
+      expect(fs.log).toContain("syncFolder /data/sessions/s");
+      expect([forced(fs, 1), forced(fs, 2)]).toEqual([`${META()}\n${record(1)}\n`, `${META(2)}\n${record(3)}\n`]);
+      expect([log.warnings.length, clock.pending, fs.openHandles]).toEqual([2, 0, 0]);
+    },
+  );
+
+  test("`interval` owes nothing to a Session that was deleted", async () => {
+    const { trace, clock, store } = await counting("interval");
+    await trace.rotate([META(2)]);
+    log.warnings.length = 0;
+    await store.remove("s");
+    expect([log.warnings, clock.pending]).toEqual([[], 0]);
   });
 });
 

@@ -164,27 +164,29 @@ export class MemoryFs implements TraceFs {
   #handle(path: string, node: FileNode): TraceFile {
     this.openHandles++;
     let open = true;
+    const call = <T>(op: string, run: (part: number) => T): Promise<T> =>
+      open ? this.#call(op, path, run) : Promise.reject(failure("EBADF"));
     return {
       write: (bytes) =>
-        this.#call("write", path, (part) => {
+        call("write", (part) => {
           const taken = Math.floor(bytes.length * part);
           node.bytes = Buffer.concat([node.bytes, bytes.subarray(0, taken)]);
           node.mtimeMs = ++this.#time;
           return taken;
         }),
-      read: (into, position) => this.#call("read", path, () => node.bytes.copy(into, 0, position)),
+      read: (into, position) => call("read", () => node.bytes.copy(into, 0, position)),
       truncate: (length) =>
-        this.#call("truncate", path, () => {
+        call("truncate", () => {
           const grown = Buffer.alloc(length);
           node.bytes.copy(grown);
           node.bytes = grown;
           node.mtimeMs = ++this.#time;
         }),
       sync: () =>
-        this.#call("sync", path, () => {
+        call("sync", () => {
           node.synced = node.bytes;
         }),
-      stat: () => this.#call("fstat", path, () => ({ size: node.bytes.length, mtimeMs: node.mtimeMs })),
+      stat: () => call("fstat", () => ({ size: node.bytes.length, mtimeMs: node.mtimeMs })),
       close: () => {
         if (open) this.openHandles--;
         open = false;
