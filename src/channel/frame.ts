@@ -47,10 +47,8 @@ export function serverEventFrame(json: string, id?: string): Buffer {
   return Buffer.from(`${idLine}event: server_event\ndata: ${oneLine(json)}\n\n`);
 }
 
-/** The line that goes inside the first event of a connection. */
-export function retryLine(retryMs: number): Buffer {
-  return Buffer.from(`retry: ${retryMs}\n`);
-}
+/** The line inside the first event of a connection: how long to wait, in milliseconds, before connecting again. */
+export const RETRY: Uint8Array = Buffer.from("retry: 1000\n");
 
 /** Joins whole frames into one buffer that is also one HTTP/1.1 chunk. */
 export function framed(frames: readonly Uint8Array[]): FramedBytes {

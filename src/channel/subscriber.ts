@@ -7,7 +7,7 @@
 import type { ChannelFigures } from "./channel-figures.js";
 import { formatEventId, parseEventId } from "./event-id.js";
 import type { Batch, EventRing, Place } from "./event-ring.js";
-import { type FramedBytes, framed, PING, retryLine, serverEventFrame } from "./frame.js";
+import { type FramedBytes, framed, PING, RETRY, serverEventFrame } from "./frame.js";
 import type { Heartbeat, HeartbeatWheel } from "./heartbeat.js";
 import type { DropReason, ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
 
@@ -39,7 +39,6 @@ type Phase = "open" | "ending" | "closed";
 const QUEUE_BYTES = 65_536;
 /** One that took nothing for this long may go. */
 const STALLED_MS = 60_000;
-const DEFAULT_RETRY_MS = 1_000;
 
 export class Subscriber implements Subscription {
   readonly #feed: Feed;
@@ -142,7 +141,7 @@ export class Subscriber implements Subscription {
     this.#place = batch.to;
     this.#feed.figures.delivered += batch.count;
     // A line of the first event, in bytes of its own: the batch is shared.
-    if (this.#isFirst) this.#write(framed([this.#retry()]));
+    if (this.#isFirst) this.#write(framed([RETRY]));
     this.#write(batch.bytes);
     if (batch.isLast) this.#end();
   }
@@ -165,7 +164,7 @@ export class Subscriber implements Subscription {
     const { events, over } = this.#options.snapshot();
     this.#isSnapshotDue = false;
     const frames = [...before, ...events.map((json, index) => serverEventFrame(json, index === 0 ? id : undefined))];
-    if (this.#isFirst) frames.unshift(this.#retry());
+    if (this.#isFirst) frames.unshift(RETRY);
     // With no event to carry it, `retry:` stands alone, without the blank line that would make an empty event of it.
     if (frames.length === 1 && this.#isFirst) frames.unshift(Buffer.from(": ok\n"));
     if (frames.length > 0) this.#write(framed(frames));
@@ -177,10 +176,6 @@ export class Subscriber implements Subscription {
   #skipTo(place: Place): void {
     this.#place = place;
     this.#farewell = this.#feed.farewell;
-  }
-
-  #retry(): Uint8Array {
-    return retryLine(this.#options.retryMs ?? DEFAULT_RETRY_MS);
   }
 
   #headId(): string | undefined {

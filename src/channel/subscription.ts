@@ -40,8 +40,6 @@ export interface SubscribeOptions {
   readonly snapshot: () => Snapshot;
   /** The stream ends after an announced event with such a tag. */
   readonly endsAt?: (tag: string) => boolean;
-  /** The reconnection time that the first event tells the client; 1000 unless given. */
-  readonly retryMs?: number;
 }
 
 /** Why a reader was disconnected. */

@@ -80,12 +80,12 @@ export class PartialAggregator {
    * message, with `stop_reason`. The caller pushes them back by sending them down the stream.
    * @param outputNote what a tool's output says last, when given
    */
-  closers(at: string, stop: StopReason, which: "model" | "output" | "all" = "all", outputNote?: string): OmniMessage[] {
+  closers(at: string, stop: StopReason, which: "model" | "all" = "all", outputNote?: string): OmniMessage[] {
     const due: OmniMessage[] = [];
     for (const open of this.#open.values()) {
       if (open.origin !== undefined && open.origin.length > 0) continue;
       const isOutput = open.type === "partial_tool_call_output";
-      if (which !== "all" && isOutput !== (which === "output")) continue;
+      if (which === "model" && isOutput) continue;
       let closed = open;
       if (isOutput && outputNote !== undefined) {
         due.push(partialToolCallOutput(at, "delta", { tool_call_id: open.toolCallId, output: outputNote }));

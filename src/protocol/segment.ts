@@ -119,11 +119,6 @@ export class SegmentWriter {
     for (const segment of [...this.#segments]) segment.end(stop);
   }
 
-  /** The segments that are not ended, in order. */
-  get open(): number {
-    return this.#segments.reduce((count, segment) => count + (segment.ended ? 0 : 1), 0);
-  }
-
   /** How many segments were opened so far. */
   get count(): number {
     return this.#count;

@@ -9,7 +9,7 @@ import { z } from "zod";
 import { THINKING_LEVELS, type ThinkingLevel } from "../engine/ports.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
 import { toLine } from "../protocol/message.js";
-import { type SessionMetaPayload, type TokenCounts, tokenCountsSchema } from "../protocol/payloads.js";
+import { type SessionMetaPayload, tokenCountsSchema } from "../protocol/payloads.js";
 import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { errnoOf, onDisk } from "../trace/storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "../trace/trace-fs.js";
@@ -62,9 +62,10 @@ export const sessionRecordSchema = z.looseObject({
 export type SessionRecord = z.infer<typeof sessionRecordSchema>;
 
 export interface RecordStore {
-  /** @returns undefined when there is no record or it cannot be read: `recordFromMeta` then makes one from the Trace. */
-  read(sessionId: string): Promise<SessionRecord | undefined>;
-  /** The records of many Sessions, in the order of the ids; undefined as in `read`. Opens no Trace. */
+  /**
+   * The records of many Sessions, in the order of the ids. Opens no Trace: where there is no record or it cannot be read,
+   * it is undefined, and `recordFromMeta` makes one from the Trace.
+   */
   readAll(sessionIds: readonly string[]): Promise<(SessionRecord | undefined)[]>;
   /**
    * Resolves when the record, or a later one of the same Session, is in place of the old. Rejects with StorageError,
@@ -85,7 +86,6 @@ export function createRecordStore({ traces, fs = diskFs, fsync, log }: RecordSto
   const pathOf = (sessionId: string) => join(traces.folder(sessionId), RECORD_FILE);
   const read = (sessionId: string) => readRecord(fs, pathOf(sessionId), sessionId, log);
   return {
-    read,
     readAll: (sessionIds) => mapBounded(sessionIds, READ_CONCURRENCY, read),
     write: async (record) => {
       const { sessionId } = record;
@@ -117,10 +117,9 @@ export function recordFromMeta(
     createdAt: string;
     lastActiveAt: string;
     workspacesFolder: string;
-    usage?: TokenCounts;
   },
 ): SessionRecord {
-  const { sessionId, createdAt, lastActiveAt, workspacesFolder, usage } = context;
+  const { sessionId, createdAt, lastActiveAt, workspacesFolder } = context;
   return {
     sessionId,
     owner: null,
@@ -137,7 +136,7 @@ export function recordFromMeta(
     lastActiveAt,
     archived: false,
     epoch: 0,
-    usage: usage ?? emptyTokenCounts(),
+    usage: emptyTokenCounts(),
   };
 }
 

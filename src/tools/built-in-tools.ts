@@ -15,17 +15,15 @@ export interface BuiltInToolsOptions {
   allowOutsideWorkspace: boolean;
   /** The environment of commands, secrets already removed (`scrubEnvironment`). */
   environment: Readonly<Record<string, string>>;
-  /** An existing folder for what lives only a moment. Left out: the system's temporary folder. */
-  scratch?: string;
   /** Left out where no child may be started: in a child. */
   runSubagent?: RunSubagent;
 }
 
 export function builtInTools(options: BuiltInToolsOptions): Tool[] {
-  const { environment, scratch, runSubagent } = options;
+  const { environment, runSubagent } = options;
   const workspace = new Workspace(options.workspace, options.allowOutsideWorkspace);
   return [
-    execCommandTool({ workspace, environment, ...(scratch === undefined ? {} : { scratch }) }),
+    execCommandTool({ workspace, environment }),
     readFileTool(workspace),
     writeFileTool(workspace),
     editFileTool(workspace),

@@ -27,10 +27,9 @@ export interface ExecCommandOptions {
   workspace: Workspace;
   /** What commands get as their environment, secrets already removed. */
   environment: Readonly<Record<string, string>>;
-  scratch?: string;
 }
 
-export function execCommandTool({ workspace, environment, scratch }: ExecCommandOptions): Tool<ExecArgs> {
+export function execCommandTool({ workspace, environment }: ExecCommandOptions): Tool<ExecArgs> {
   return defineTool({
     name: "exec_command",
     description:
@@ -45,13 +44,7 @@ export function execCommandTool({ workspace, environment, scratch }: ExecCommand
       refuseUnstartable(args.cmd);
       const cwd = await workspace.folder(args.workdir ?? ".");
       if (signal.aborted) return { stop: "aborted" };
-      const command = await startCommand({
-        cmd: args.cmd,
-        cwd,
-        environment,
-        clock,
-        ...(scratch === undefined ? {} : { scratch }),
-      });
+      const command = await startCommand({ cmd: args.cmd, cwd, environment, clock });
       let timedOut = false;
       const onAbort = () => command.terminate();
       const cancelTimeout = clock.after(timeoutMs, () => {

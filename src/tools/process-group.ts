@@ -42,14 +42,12 @@ export interface CommandOptions {
   cwd: string;
   environment: Readonly<Record<string, string>>;
   clock: Clock;
-  /** Where a FIFO may live for a moment. Left out: the system's temporary folder. */
-  scratch?: string;
 }
 
 /** Starts `bash -lc cmd`, its input closed, its output and errors in one pipe in order of arrival. */
 export async function startCommand(options: CommandOptions): Promise<ProcessGroup> {
-  const { cmd, cwd, environment, clock, scratch = tmpdir() } = options;
-  const pipe = await openOutputPipe(scratch);
+  const { cmd, cwd, environment, clock } = options;
+  const pipe = await openOutputPipe(tmpdir());
   try {
     const output = pipe?.writeFd ?? "pipe";
     const child = spawn("sh", ["-c", LAUNCHER, "omnid", cmd], {

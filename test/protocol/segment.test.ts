@@ -86,7 +86,7 @@ function play(steps: Step[], last: StopReason | undefined): { out: OmniMessage[]
   for (const target of opened) if (!target.segment.ended) target.stop = last;
   writer.endAll(last);
   out.push(...writer.take());
-  expect(writer.open).toBe(0);
+  expect(opened.every(({ segment }) => segment.ended)).toBe(true);
   return { out, opened };
 }
 

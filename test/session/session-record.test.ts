@@ -48,7 +48,7 @@ describe("a record", () => {
     await mkdir(traces.folder("s"), { recursive: true });
     const record = { ...newRecord({ tools: ["read_file"], parentSessionId: "p" }), later: { x: [1] } };
     await store().write(record);
-    expect(await store().read("s")).toEqual(record);
+    expect(await store().readAll(["s"])).toEqual([record]);
     expect((await stat(join(traces.folder("s"), "session.json"))).mode & 0o777).toBe(0o600);
     expect(await readdir(traces.folder("s"))).toEqual(["session.json"]);
     expect(parseSessionRecord(Object.values(recordFile(record))[0]!)).toEqual(record);
@@ -82,9 +82,9 @@ describe("a record", () => {
     for (let cut = 0; cut < text.length; cut++) expect(parseSessionRecord(text.slice(0, cut))).toBeUndefined();
     await mkdir(traces.folder("copy"), { recursive: true });
     await writeFile(join(traces.folder("copy"), "session.json"), text);
-    expect(await store().read("copy")).toBeUndefined();
+    expect(await store().readAll(["copy"])).toEqual([undefined]);
     expect(log.warnings).toHaveLength(1);
-    expect(await store().read("none")).toBeUndefined();
+    expect(await store().readAll(["none"])).toEqual([undefined]);
     expect(log.warnings).toHaveLength(1);
   });
 
@@ -105,7 +105,7 @@ describe("writing", () => {
         expect(there.epoch).toBeGreaterThanOrEqual(i);
       }),
     );
-    expect((await records.read("s"))?.epoch).toBe(49);
+    expect(await records.readAll(["s"])).toMatchObject([{ epoch: 49 }]);
   });
 
   test("leaves the old record or the new one, whichever call fails or ends the process", async () => {
@@ -136,8 +136,8 @@ describe("writing", () => {
             () => false,
           );
           for (const disk of [fs.afterKill(), fs.afterPowerFailure(part, true)]) {
-            const epoch = (await open(disk).read("s"))?.epoch;
-            expect(isWritten ? [2] : [1, 2]).toContain(epoch);
+            const [record] = await open(disk).readAll(["s"]);
+            expect(isWritten ? [2] : [1, 2]).toContain(record?.epoch);
           }
         },
       ),
