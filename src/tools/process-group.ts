@@ -7,6 +7,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { constants, tmpdir } from "node:os";
+import { Readable } from "node:stream";
 import type { Clock } from "../clock.js";
 import { type OutputPipe, type OutputReader, openOutputPipe } from "./output-pipe.js";
 
@@ -56,7 +57,7 @@ export async function startCommand(options: CommandOptions): Promise<ProcessGrou
       detached: true,
       stdio: ["ignore", output, "ignore", "pipe"],
     });
-    return new ProcessGroup(child, pipe?.reader ?? (child.stdout as OutputReader), clock);
+    return new ProcessGroup(child, pipe?.reader ?? child.stdout ?? Readable.from([]), clock);
   } catch (error) {
     pipe?.reader.destroy();
     throw error;
@@ -83,13 +84,15 @@ export class ProcessGroup {
     this.#child = child;
     this.#reader = reader;
     this.#clock = clock;
+    // Where no descriptor was to be had the child has no streams at all, whatever its type says; `error` follows.
+    const lifeline = (child.stdio as ChildProcess["stdio"] | undefined)?.[3];
     this.ended = new Promise((resolve) => {
       this.#finish = (end) => {
         if (this.#over) return;
         this.#over = true;
         this.#signalGroup("SIGKILL");
         this.#cancelEscalation?.();
-        child.stdio[3]?.destroy();
+        lifeline?.destroy();
         resolve(end);
         this.#wake?.();
       };
@@ -97,7 +100,7 @@ export class ProcessGroup {
     child.once("error", (error) => this.#finish({ kind: "not_started", error }));
     child.once("exit", (code, signal) => this.#finish(exitOf(code, signal)));
     // The watcher may be killed before we hang up.
-    child.stdio[3]?.on("error", () => {});
+    lifeline?.on("error", () => {});
     for (const event of ["readable", "end", "error", "close"] as const) reader.on(event, () => this.#wake?.());
   }
 

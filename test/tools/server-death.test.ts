@@ -3,43 +3,18 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { build } from "vite";
 import { expect, onTestFinished, test, vi } from "vitest";
-import { livingInGroup, temporaryFolder } from "./support.js";
+import { folderWithHost } from "./own-process.js";
+import { livingInGroup } from "./support.js";
 
 const HOST = `
-import { builtInTools, createEnvironment, systemClock } from "./bundle.mjs";
-const tools = builtInTools({ workspace: process.cwd(), allowOutsideWorkspace: false, environment: { PATH: process.env.PATH, HOME: process.cwd() } });
-const environment = createEnvironment({ tools, clock: systemClock() });
 const cmd = "(trap '' TERM; sleep 1000) & sleep 1000 & echo $$; trap '' TERM; while :; do sleep 1000; done";
-const call = { timestamp: "2026-07-18T03:10:22.123Z", type: "model_msg", payload: { type: "tool_call", role: "assistant", name: "exec_command", arguments: JSON.stringify({ cmd }), tool_call_id: "c" } };
-for await (const batch of environment.execute({ call, signal: new AbortController().signal, onProgress() {} }))
+for await (const batch of execute(cmd))
   for (const { payload } of batch) if (payload.event_type === "delta") process.stdout.write(payload.output);
 `;
 
 async function startHost(): Promise<{ host: ChildProcess; group: number }> {
-  const folder = await temporaryFolder();
-  await writeFile(
-    join(folder, "entry.ts"),
-    ["built-in-tools.js", "environment.js"]
-      .map((file) => `export * from ${JSON.stringify(join(process.cwd(), "src/tools", file))};\n`)
-      .concat(`export * from ${JSON.stringify(join(process.cwd(), "src/clock.js"))};\n`)
-      .join(""),
-  );
-  await build({
-    configFile: false,
-    logLevel: "silent",
-    ssr: { noExternal: true },
-    build: {
-      ssr: join(folder, "entry.ts"),
-      outDir: folder,
-      emptyOutDir: false,
-      rollupOptions: { output: { entryFileNames: "bundle.mjs" } },
-    },
-  });
-  await writeFile(join(folder, "host.mjs"), HOST);
+  const folder = await folderWithHost(HOST);
   const host = spawn(process.execPath, ["host.mjs"], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void host.kill("SIGKILL"));
   const [line] = (await once(host.stdout as NodeJS.EventEmitter, "data")) as [Buffer];
