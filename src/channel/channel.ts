@@ -11,7 +11,7 @@ import { messageFrame, serverEventFrame } from "./frame.js";
 import type { HeartbeatWheel } from "./heartbeat.js";
 import type { BudgetShare, ReplayBudget } from "./replay-budget.js";
 import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
-import type { DropReason, ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+import type { DropReason, ResyncReason, Sink, SubscribeOptions } from "./subscription.js";
 
 /** What an operator may want to count or log. */
 export type ChannelStat =
@@ -128,14 +128,13 @@ export class Channel {
    * The first bytes are written before this returns. The caller's state must agree with what it has published, here and
    * whenever the event loop turns: that is when `snapshot` is asked. A fault in it ends this stream only.
    */
-  subscribe(sink: Sink, options: SubscribeOptions): Subscription {
+  subscribe(sink: Sink, options: SubscribeOptions): void {
     if (this.#subscribers.size === 0) this.#flushed = this.#ring.end;
     const subscriber = new Subscriber(this.#feed, sink, options);
     this.#subscribers.add(subscriber);
     this.#figures.readers += 1;
     this.#share?.touch();
     subscriber.open();
-    return subscriber;
   }
 
   /**

@@ -9,7 +9,7 @@ import { formatEventId, parseEventId } from "./event-id.js";
 import type { Batch, EventRing, Place } from "./event-ring.js";
 import { type FramedBytes, framed, PING, RETRY, serverEventFrame } from "./frame.js";
 import type { Heartbeat, HeartbeatWheel } from "./heartbeat.js";
-import type { DropReason, ResyncReason, Sink, SubscribeOptions, Subscription } from "./subscription.js";
+import type { DropReason, ResyncReason, Sink, SubscribeOptions } from "./subscription.js";
 
 /** What a Subscriber needs of its Channel. */
 export interface Feed {
@@ -40,7 +40,7 @@ const QUEUE_BYTES = 65_536;
 /** One that took nothing for this long may go. */
 const STALLED_MS = 60_000;
 
-export class Subscriber implements Subscription {
+export class Subscriber {
   readonly #feed: Feed;
   readonly #sink: Sink;
   readonly #options: SubscribeOptions;
@@ -85,10 +85,6 @@ export class Subscriber implements Subscription {
     } catch (error) {
       this.#failed(error);
     }
-  }
-
-  close(): void {
-    if (this.#phase === "open") this.#guarded(() => this.#end());
   }
 
   #startingPlace(): Place | ResyncReason {

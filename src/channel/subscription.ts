@@ -1,4 +1,4 @@
-// A reader of a Channel, seen from both its sides: where the bytes go, and what the one who opened it holds.
+// A reader of a Channel, seen from both its sides: where the bytes go, and what whoever lets it follow says of it.
 
 /** Where a Channel writes: one HTTP response, or a test's list. Its callbacks never run inside its own calls. */
 export interface Sink {
@@ -19,11 +19,6 @@ export interface Sink {
   end(): void;
   /** Drops the connection. */
   destroy(): void;
-}
-
-export interface Subscription {
-  /** Ends the stream from this side; safe to call twice. */
-  close(): void;
 }
 
 /** How things stand at the head: JSON of server events, the `task_state` first, then the open approvals. */

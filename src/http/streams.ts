@@ -2,7 +2,7 @@
 // the connection is gone, however it went.
 
 import type { FastifyReply, FastifyRequest } from "fastify";
-import type { Sink, Subscription } from "../channel/subscription.js";
+import type { Sink } from "../channel/subscription.js";
 import { HttpError } from "./errors.js";
 import { openSse, SSE_HEADERS } from "./sse.js";
 
@@ -48,7 +48,7 @@ export function openStream(
   request: FastifyRequest,
   reply: FastifyReply,
   release: Release,
-  follow: (sink: Sink) => Subscription,
+  follow: (sink: Sink) => void,
 ): void {
   if (reply.raw.destroyed) {
     release();

@@ -2,7 +2,7 @@
 // live. While the Session works for a parent, the parent's side hears of it too.
 
 import type { Channel } from "../channel/channel.js";
-import type { Sink, Snapshot, Subscription } from "../channel/subscription.js";
+import type { Sink, Snapshot } from "../channel/subscription.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import type { ParentLink } from "./children.js";
 import { endTag, type TaskStateFacts, taskStateEvent } from "./task-state.js";
@@ -60,8 +60,8 @@ export class Announcements {
     errand.parent.ended(this.#task(endedTaskId));
   }
 
-  follow(sink: Sink, { lastEventId, untilTask }: { lastEventId?: string; untilTask?: string }): Subscription {
-    return this.#deps.channel.subscribe(sink, {
+  follow(sink: Sink, { lastEventId, untilTask }: { lastEventId?: string; untilTask?: string }): void {
+    this.#deps.channel.subscribe(sink, {
       ...(lastEventId === undefined ? {} : { lastEventId }),
       snapshot: () => this.#snapshot(untilTask),
       ...(untilTask === undefined ? {} : { endsAt: (tag: string) => tag === endTag(untilTask) }),

@@ -1,7 +1,7 @@
 // `GET /api/events`: what happens to the Sessions of one owner, for lists that stay current. No ids and no replay.
 
 import { Channel, type ChannelOptions } from "../channel/channel.js";
-import type { Sink, Subscription } from "../channel/subscription.js";
+import type { Sink } from "../channel/subscription.js";
 import { toLine } from "../protocol/message.js";
 import type { Owner, SessionView } from "./types.js";
 
@@ -30,13 +30,13 @@ export class OwnerEvents {
     this.#announce(owner, { type: "session_deleted", sessionId });
   }
 
-  follow(owner: Owner, sink: Sink): Subscription {
+  follow(owner: Owner, sink: Sink): void {
     let channel = this.#channels.get(owner);
     if (channel === undefined) {
       channel = new Channel({ ...this.#options, maxEvents: MAX_EVENTS, maxBytes: MAX_BYTES });
       this.#channels.set(owner, channel);
     }
-    return channel.subscribe(sink, { snapshot: () => ({ events: [] }) });
+    channel.subscribe(sink, { snapshot: () => ({ events: [] }) });
   }
 
   /** Ends every stream after `final`, the JSON of a server event. */

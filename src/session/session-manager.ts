@@ -1,7 +1,7 @@
 // All Sessions of the process: made, found (loaded from their Traces when needed), listed from their records, removed,
 // drained. Owners are kept apart here: another's Session is not found.
 
-import type { Sink, Subscription } from "../channel/subscription.js";
+import type { Sink } from "../channel/subscription.js";
 import { toLine } from "../protocol/message.js";
 import { ok, refuse } from "../result.js";
 import { StorageError } from "../trace/storage-error.js";
@@ -223,8 +223,8 @@ export class SessionManager implements SessionHost {
     return { models: models.views(), defaultModel: models.defaultModel };
   }
 
-  followEvents(sink: Sink, owner: Owner): Subscription {
-    return this.#events.follow(owner, sink);
+  followEvents(sink: Sink, owner: Owner): void {
+    this.#events.follow(owner, sink);
   }
 
   async ready(): Promise<boolean> {

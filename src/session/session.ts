@@ -2,7 +2,7 @@
 // reader may rely on is announced in the tick in which it changes.
 
 import type { Readable } from "node:stream";
-import type { Sink, Subscription } from "../channel/subscription.js";
+import type { Sink } from "../channel/subscription.js";
 import { sessionMeta } from "../protocol/builders.js";
 import { isPayload } from "../protocol/guards.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
@@ -251,8 +251,8 @@ export class Session implements HostedSession, ChildSession {
     return this.#deps.trace.openTrace();
   }
 
-  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription {
-    return this.#parts.readers.follow(sink, options);
+  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): void {
+    this.#parts.readers.follow(sink, options);
   }
 
   /** What the journal showed: the approval that a decision settles is closed in the same tick. */

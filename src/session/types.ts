@@ -1,7 +1,7 @@
 // What the transport may ask of Sessions: the words that `routes/` and the page behind it share. Times are ISO 8601.
 
 import type { Readable } from "node:stream";
-import type { Sink, Subscription } from "../channel/subscription.js";
+import type { Sink } from "../channel/subscription.js";
 import type { Decision, ThinkingLevel } from "../engine/ports.js";
 import type { OmniMessage } from "../protocol/message.js";
 import type { RequestError, StopReason, TokenCounts, ToolCallPayload } from "../protocol/payloads.js";
@@ -217,7 +217,7 @@ export interface HostedSession {
    * Subscribes a reader to the Channel. With `untilTask` the stream ends after the `task_state` that ends that Task
    * (at once, with that one event, when it is over already, or not remembered any more: then `ended` has no `status`).
    */
-  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription;
+  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): void;
 }
 
 /** All Sessions of this process, seen by owner: another's Session does not exist. */
@@ -242,7 +242,7 @@ export interface SessionHost {
   remove(id: string, owner: Owner): Promise<boolean>;
   models(): { models: ModelView[]; defaultModel: { provider: string; modelId: string } };
   /** Subscribes a reader to `session_created`, `session_updated` and `session_deleted` of one owner. */
-  followEvents(sink: Sink, owner: Owner): Subscription;
+  followEvents(sink: Sink, owner: Owner): void;
   /** True once the data directory takes writes and nothing is being drained. */
   ready(): Promise<boolean>;
   readonly draining: boolean;

@@ -4,7 +4,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Channel } from "../../src/channel/channel.js";
-import type { Subscription } from "../../src/channel/subscription.js";
 import { EPOCH, manualChannel, ReaderSink, type SseEvent } from "./support.js";
 
 type Entry = { seq: number; json: string } | { json: string };
@@ -63,7 +62,6 @@ class CheckedReader {
   #isFirst = true;
   #isSnapshotDue = true;
   #mayResync: boolean;
-  subscription: Subscription | undefined;
   lastId: string | undefined;
 
   constructor(model: Model, lastEventId: string | undefined, framing: "chunked" | "plain") {
@@ -196,7 +194,7 @@ function play(limits: Limits, commands: readonly (typeof command extends fc.Arbi
       ],
     });
     const options = id === undefined ? { snapshot } : { snapshot, lastEventId: id };
-    reader.subscription = channel.subscribe(reader.sink, options);
+    channel.subscribe(reader.sink, options);
     readers.push(reader);
     return reader;
   };

@@ -578,9 +578,9 @@ test("what is published, delivered, replayed and evicted is counted, and who rea
 test("a stream that has ended but is not read does not keep its connection for ever (C2)", () => {
   const { channel, clock } = manualChannel();
   const sink = new ReaderSink();
-  const subscription = channel.subscribe(sink, { snapshot: idle });
-  subscription.close();
-  subscription.close();
+  channel.subscribe(sink, { snapshot: idle });
+  channel.end();
+  channel.end();
   expect(sink.state).toBe("ended");
   clock.advance(75_000);
   expect(sink.state).toBe("destroyed");

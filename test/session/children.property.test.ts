@@ -165,7 +165,8 @@ function acting(
 /** Everything that its Channel has carried. */
 async function streamOf(session: Session): Promise<OmniMessage[]> {
   const reader = listReader();
-  session.follow(reader, { lastEventId: session.history({}).cursor.replace(/-\d+$/, "-0") }).close();
+  session.follow(reader, { lastEventId: session.history({}).cursor.replace(/-\d+$/, "-0") });
+  reader.leave();
   return reader.messages;
 }
 

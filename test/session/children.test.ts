@@ -143,11 +143,11 @@ test("a parent that was unloaded knows what its children used and what its Chann
   if (!made.ok) throw new Error(made.message);
   const parent = made.value;
   const reader = listReader();
-  const subscription = parent.follow(reader, {});
+  parent.follow(reader, {});
   await parent.submit("go", {});
   await reader.until(ended);
   await parent.settled();
-  subscription.close();
+  reader.leave();
   const before = parent.view();
   const { records: _, ...page } = parent.history({});
   const records = await recordsOf(parent);

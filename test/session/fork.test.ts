@@ -29,10 +29,10 @@ async function imported(host: SessionManager, text: string): Promise<Session> {
 
 async function ask(session: Session, input: string): Promise<void> {
   const reader = listReader();
-  const subscription = session.follow(reader, {});
+  session.follow(reader, {});
   await made(session.submit(input, {}));
   await reader.until(ended);
-  subscription.close();
+  reader.leave();
 }
 
 /** The text of each record without what is a Session's own. */

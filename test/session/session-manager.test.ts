@@ -33,11 +33,11 @@ test("a Session that was unloaded comes back with its epoch, its numbers and its
   const host = await hostOn({ model, clock, process: { maxSessions: 1, replay } });
   const first = await made(host.create({}, null));
   const reader = listReader();
-  const subscription = first.follow(reader, {});
+  first.follow(reader, {});
   await made(first.submit("hello", {}));
   await reader.until(ended);
   await first.settled();
-  subscription.close();
+  reader.leave();
   const before = reader.events.flatMap(({ id }) => id ?? []);
 
   expect(budget.bytes).toBeGreaterThan(500);

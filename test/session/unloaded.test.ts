@@ -50,12 +50,12 @@ test("steering that was taken back, of which no stream tells, does not wait agai
   };
   const { session, comesBack } = await cramped([fails]);
   const reader = listReader();
-  const subscription = session.follow(reader, {});
+  session.follow(reader, {});
   await made(session.submit("a", {}));
   const { steerId } = await made(session.steer("look left"));
   rest.open();
   await reader.until(ended);
-  subscription.close();
+  reader.leave();
   expect(session.queue()).toMatchObject([{ itemId: steerId }]);
   await made(session.recall(steerId));
   expect((await comesBack()).queue()).toEqual([]);

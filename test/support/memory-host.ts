@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { Readable } from "node:stream";
 import { Channel } from "../../src/channel/channel.js";
 import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
-import type { Sink, Subscription } from "../../src/channel/subscription.js";
+import type { Sink } from "../../src/channel/subscription.js";
 import type { Clock } from "../../src/clock.js";
 import type { Config } from "../../src/config.js";
 import { viewOf } from "../../src/model-registry.js";
@@ -145,13 +145,13 @@ export class MemoryHost implements SessionHost {
     return { models: models.map(viewOf), defaultModel };
   }
 
-  followEvents(sink: Sink, owner: Owner): Subscription {
+  followEvents(sink: Sink, owner: Owner): void {
     let channel = this.#events.get(owner);
     if (channel === undefined) {
       channel = new Channel({ maxEvents: 100, maxBytes: 1_000_000, heartbeat: this.#wheel });
       this.#events.set(owner, channel);
     }
-    return channel.subscribe(sink, { snapshot: () => ({ events: [] }) });
+    channel.subscribe(sink, { snapshot: () => ({ events: [] }) });
   }
 
   announce(owner: Owner, event: object): void {
@@ -313,9 +313,9 @@ export class MemorySession implements HostedSession {
     return Readable.from(this.#records.map((record) => `${record}\n`));
   }
 
-  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): Subscription {
+  follow(sink: Sink, options: { lastEventId?: string; untilTask?: string }): void {
     const { lastEventId, untilTask } = options;
-    return this.channel.subscribe(sink, {
+    this.channel.subscribe(sink, {
       ...(lastEventId !== undefined && { lastEventId }),
       ...(untilTask !== undefined && { endsAt: (tag) => tag === untilTask }),
       snapshot: () => {

@@ -135,6 +135,8 @@ export interface ListReader extends Sink {
   readonly messages: OmniMessage[];
   /** Resolves when an event that fits has come. */
   until(fits: (event: { name?: string; data: Record<string, unknown> }) => boolean): Promise<void>;
+  /** Goes away. */
+  leave(): void;
 }
 
 /** A reader that is a list. */
@@ -142,6 +144,7 @@ export function listReader(): ListReader {
   const events: ListReader["events"] = [];
   const messages: OmniMessage[] = [];
   let waiting: (() => void)[] = [];
+  let leave = () => {};
   return {
     events,
     messages,
@@ -161,9 +164,12 @@ export function listReader(): ListReader {
       return true;
     },
     onDrain() {},
-    onClose() {},
+    onClose(closed) {
+      leave = closed;
+    },
     end() {},
     destroy() {},
+    leave: () => leave(),
     until: (fits) =>
       new Promise((resolve) => {
         const look = () => {
