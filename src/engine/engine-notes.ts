@@ -4,6 +4,10 @@
 import type { Decision } from "./ports.js";
 
 export const INTERRUPTED = "[interrupted: tool aborted by user]";
+/** In place of what a failed Task, most often on a disk that refuses, did not record of a call. */
+export const OUTPUT_LOST =
+  "[the Task failed before the output of this call was on record; the call may have been done]";
+export const NOT_RUN = "[the Task failed before this call was run]";
 export const OUTPUT_WITHHELD = "[output withheld]";
 export const MEDIA_WITHHELD = "[An image or file stood here; the model's provider does not take it any more.]";
 export const NO_RECORD = "[no output was recorded for this call]";

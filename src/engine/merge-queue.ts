@@ -26,9 +26,15 @@ export class MergeQueue {
   #waiting: Waiting[] = [];
   #draining = false;
   #failure: { error: unknown } | undefined;
+  readonly #failed = new AbortController();
 
   constructor(commit: Commit) {
     this.#commit = commit;
+  }
+
+  /** Aborts with the error of the failed commit: for producers that have nothing to say, and wait. */
+  get failed(): AbortSignal {
+    return this.#failed.signal;
   }
 
   readonly emit: Emit = (messages) => {
@@ -85,5 +91,6 @@ export class MergeQueue {
     const group = this.#waiting;
     this.#waiting = [];
     for (const entry of group) entry.reject(error);
+    this.#failed.abort(error);
   }
 }

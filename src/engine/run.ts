@@ -27,7 +27,7 @@ export interface Resumption {
   turns: number;
 }
 
-export interface TaskDeps extends Omit<TurnDeps, "emit"> {
+export interface TaskDeps extends Omit<TurnDeps, "emit" | "failed"> {
   sessionId: string;
   systemPrompt: string;
   /** Those of the context that the next Request belongs to. */
@@ -61,8 +61,8 @@ const ABORTED: TaskOutcome = { status: "aborted" };
 
 /** Runs one Task to its end. The last message of an interrupted one is `abort`. */
 export async function runTask(deps: TaskDeps): Promise<TaskOutcome> {
-  const { emit } = new MergeQueue(deps.commit);
-  const turnDeps: TurnDeps = { ...deps, emit };
+  const { emit, failed } = new MergeQueue(deps.commit);
+  const turnDeps: TurnDeps = { ...deps, emit, failed };
   try {
     return await turnsOf(turnDeps, deps);
   } catch (error) {

@@ -29,6 +29,8 @@ export interface TurnDeps {
   environment: Environment;
   approver: Approver;
   emit: Emit;
+  /** Aborts once a record could not be written: nothing can be said any more, so nothing is waited for. */
+  failed: AbortSignal;
   clock: Clock;
   /** The open fragments of what was emitted. */
   fragments: PartialAggregator;
@@ -72,7 +74,7 @@ export async function resumeTurn(deps: TurnDeps, calls: readonly Call[]): Promis
   return withLanes(deps, async (approvals, tools) => {
     for (const call of calls) approvals.add(call);
     approvals.close();
-    const isInterrupted = await settleBatch(deps.signal, approvals, tools);
+    const isInterrupted = await settleBatch(deps, approvals, tools);
     return isInterrupted ? { kind: "interrupted" } : { kind: "committed", goesOn: true, paused: false };
   });
 }
@@ -100,9 +102,15 @@ async function withLanes(
   }
 }
 
-/** Waits for every decision and every output. @returns true when an interrupt closed them instead. */
-async function settleBatch(signal: AbortSignal, approvals: Approvals, tools: ToolLane): Promise<boolean> {
-  await unlessAborted(signal, Promise.all([approvals.done, approvals.done.then(() => tools.done())]));
+/**
+ * Waits for every decision and every output. @returns true when an interrupt closed them instead.
+ * @throws what a record that cannot be written rejects with, whoever else is still waited for.
+ */
+async function settleBatch(deps: TurnDeps, approvals: Approvals, tools: ToolLane): Promise<boolean> {
+  const { signal, failed } = deps;
+  const batch = approvals.done.then(() => tools.done());
+  await unlessAborted(AbortSignal.any([signal, failed]), batch);
+  failed.throwIfAborted();
   if (signal.aborted) await settle(approvals, tools);
   return signal.aborted;
 }
@@ -114,7 +122,7 @@ async function steps(
   approvals: Approvals,
   tools: ToolLane,
 ): Promise<TurnOutcome> {
-  const { emit, clock, signal } = deps;
+  const { emit, clock, signal, failed } = deps;
   const cutOff: Call[] = [];
   let calls = 0;
   await emit([requestBegin(clock.iso())]);
@@ -132,8 +140,9 @@ async function steps(
         else cutOff.push(call);
       },
     },
-    { ...request, signal },
+    { ...request, signal: AbortSignal.any([signal, failed]) },
   );
+  failed.throwIfAborted();
   if (signal.aborted) {
     await emit(deps.fragments.closers(clock.iso(), "aborted", "model"));
     await settle(approvals, tools);
@@ -152,7 +161,7 @@ async function steps(
     await emit(cutOff.map((call) => cutOffOutput(clock, call)));
     approvals.close();
   }
-  if (await settleBatch(signal, approvals, tools)) return { kind: "interrupted" };
+  if (await settleBatch(deps, approvals, tools)) return { kind: "interrupted" };
   const { status, error } = outcome;
   if (status === "completed") {
     const paused = outcome.pause === true && calls === 0;

@@ -21,12 +21,14 @@ import type {
   TokenCounts,
   ToolCallPayload,
 } from "../protocol/payloads.js";
-import { CALL_CUT_OFF, INTERRUPTED } from "./engine-notes.js";
+import { CALL_CUT_OFF, INTERRUPTED, NOT_RUN, OUTPUT_LOST } from "./engine-notes.js";
 import { Opening } from "./opening.js";
 
 interface OwedCall {
   message: OmniMessage<ToolCallPayload>;
   decided: boolean;
+  /** It was let through, and has perhaps been run. */
+  allowed: boolean;
   answered: boolean;
   /** Cut off by an output limit: answered without a question, and only if its Request commits. */
   cutOff: boolean;
@@ -58,8 +60,10 @@ export class Unfinished {
     else if (isPayload(record, "request_begin")) this.#begin();
     else if (isPayload(record, "token_usage")) this.#usageRecorded = true;
     else if (isPayload(record, "request_end")) this.#end(record.payload);
-    else if (isPayload(record, "approval_decision")) this.#call(record.payload.tool_call_id, { decided: true });
-    else if (isPayload(record, "abort")) this.#closed();
+    else if (isPayload(record, "approval_decision")) {
+      const { tool_call_id, decision } = record.payload;
+      this.#call(tool_call_id, { decided: true, allowed: decision === "allow" });
+    } else if (isPayload(record, "abort")) this.#closed();
     else if (isCompleteModelMessage(record)) this.#message(record);
   }
 
@@ -98,7 +102,7 @@ export class Unfinished {
 
   /**
    * The records that close everything: denials, outputs, the tail of an open Request, `abort`.
-   * @param ending how the open Request ended, and the reason in the `abort` event (left out: no `abort`)
+   * @param ending how the open Request and its calls ended, and the reason in the `abort` event (left out: no `abort`)
    */
   closing(at: string, usage: TokenCounts, ending: { status: StopReason; abortReason?: string }): OmniMessage[] {
     if (!this.isOpen) return [];
@@ -112,11 +116,7 @@ export class Unfinished {
       }
     }
     for (const [tool_call_id, call] of owed) {
-      due.push(
-        call.cutOff
-          ? toolCallOutput(at, { output: CALL_CUT_OFF, tool_call_id, stop_reason: "failed" })
-          : toolCallOutput(at, { output: INTERRUPTED, tool_call_id, stop_reason: "aborted" }),
-      );
+      due.push(toolCallOutput(at, { tool_call_id, ...outputOf(call, ending.status) }));
     }
     if (this.#requestOpen && !this.#usageRecorded) {
       due.push(tokenUsage(at, usage, emptyTokenCounts()), requestEnd(at, { status: ending.status }));
@@ -187,7 +187,7 @@ export class Unfinished {
       const cutOff = stop_reason === "malformed";
       // A call cut by an interruption or a failure is neither decided nor answered.
       if (stop_reason === undefined || cutOff) {
-        this.#calls.set(tool_call_id, { message: record, decided: cutOff, answered: false, cutOff });
+        this.#calls.set(tool_call_id, { message: record, decided: cutOff, allowed: false, answered: false, cutOff });
       }
     } else if (isPayload(record, "tool_call_output")) {
       this.#call(record.payload.tool_call_id, { answered: true });
@@ -197,4 +197,11 @@ export class Unfinished {
       else if (!this.#requestOpen) this.#taskOpen = false;
     } else if (isPayload(record, "image_url") || isPayload(record, "inline_data")) this.#taskOpen = true;
   }
+}
+
+/** What stands for the output that a call has not. */
+function outputOf({ cutOff, allowed }: OwedCall, status: StopReason): { output: string; stop_reason: StopReason } {
+  if (cutOff) return { output: CALL_CUT_OFF, stop_reason: "failed" };
+  if (status === "aborted") return { output: INTERRUPTED, stop_reason: "aborted" };
+  return { output: allowed ? OUTPUT_LOST : NOT_RUN, stop_reason: "failed" };
 }

@@ -4,7 +4,7 @@
 
 import type { Channel } from "../channel/channel.js";
 import { Context } from "../engine/context.js";
-import { INTERRUPTED } from "../engine/engine-notes.js";
+import { INTERRUPTED, OUTPUT_LOST } from "../engine/engine-notes.js";
 import type { Commit } from "../engine/merge-queue.js";
 import { Unfinished } from "../engine/unfinished.js";
 import { PartialAggregator } from "../protocol/aggregate.js";
@@ -137,7 +137,8 @@ export class Journal {
     if (this.records === this.#deps.restsAt) return false;
     // Where a disk refused it the first time, it is still that end which is owed.
     this.#ending ??= abortReason === undefined ? { status } : { status, abortReason };
-    const closers = this.fragments.closers(this.#deps.now(), "aborted", "all", INTERRUPTED);
+    const note = this.#ending.status === "aborted" ? INTERRUPTED : OUTPUT_LOST;
+    const closers = this.fragments.closers(this.#deps.now(), this.#ending.status, "all", note);
     if (closers.length > 0) await this.commit(closers);
     const records = this.unfinished.closing(this.#deps.now(), this.usage, this.#ending);
     if (records.length > 0) await this.commit(records);

@@ -2,7 +2,8 @@
 
 import { expect, test } from "vitest";
 import { isPayload } from "../../src/protocol/guards.js";
-import { harness, scriptedModel, scriptedTools } from "../support/engine.js";
+import type { OmniMessage } from "../../src/protocol/message.js";
+import { harness, kinds, scriptedModel, scriptedTools } from "../support/engine.js";
 import { gate } from "../support/upstream.js";
 
 test("one tool's output is refused while another runs: the Task ends when that one has ended too", async () => {
@@ -42,4 +43,41 @@ test("one tool's output is refused while another runs: the Task ends when that o
   rest.open();
   expect(await outcome).toMatchObject({ status: "failed", error: { kind: "storage" } });
   expect(isRunning).toBe(false);
+});
+
+const quick = async function* () {
+  await new Promise(setImmediate);
+  yield "done";
+};
+const refuses = (message: OmniMessage) => isPayload(message, "tool_call_output");
+const STORAGE = { status: "failed", error: { kind: "storage" } };
+
+test("one tool's output is refused while another call waits for a person: the Task ends, and the question is withdrawn", async () => {
+  let withdrawn: AbortSignal | undefined;
+  const calls = [
+    { call: "quick", id: "call-1" },
+    { call: "quick", id: "call-2" },
+  ];
+  const run = harness({
+    model: scriptedModel([{ steps: calls }]),
+    environment: scriptedTools({ quick }),
+    refuses,
+    approver: (call, signal) => {
+      if (call.payload.tool_call_id === "call-1") return { decision: "allow", decidedBy: "policy" };
+      withdrawn = signal;
+      return new Promise(() => {});
+    },
+  });
+  expect(await run.run("go")).toMatchObject(STORAGE);
+  expect(withdrawn?.aborted).toBe(true);
+  expect(kinds(run.stream).filter((kind) => kind.startsWith("approval_decision"))).toHaveLength(1);
+});
+
+test("one tool's output is refused while the model is silent: the Task ends, and the Request with it", async () => {
+  const model = scriptedModel([
+    { steps: [{ call: "quick", id: "call-1" }, { wait: new Promise(() => {}) }, { say: "never" }] },
+  ]);
+  const run = harness({ model, environment: scriptedTools({ quick }), refuses });
+  expect(await run.run("go")).toMatchObject(STORAGE);
+  expect(model.requests[0]?.signal.aborted).toBe(true);
 });
