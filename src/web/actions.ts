@@ -10,9 +10,19 @@ import {
   type Session,
 } from "../client/index.js";
 import { attempt, BASE, background, client, token } from "./connect.js";
-import { draftIsFor, draftIsForNext, dropDraft, forgetDraft, promptKey, setDraft, wasOfGone } from "./drafts.js";
+import {
+  addToDraft,
+  draftIsFor,
+  draftIsForNext,
+  dropDraft,
+  forgetDraft,
+  promptKey,
+  setDraft,
+  wasOfGone,
+} from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import { givenName, nameFrom, nameOf } from "./names.js";
+import { promptOf, writtenOf } from "./prompts.js";
 import * as state from "./state.js";
 import { refreshQueue, select } from "./watch.js";
 
@@ -29,7 +39,8 @@ const SEND_TRIES = 3;
 
 /** Sends what was written. It stays in the box until the server has it. @returns whether it has */
 export async function submit(): Promise<boolean> {
-  const input = promptOf(state.draft.value, state.attachments.value);
+  const written = { text: state.draft.value, files: state.attachments.value };
+  const input = promptOf(written);
   if (input === undefined || state.sending.value !== null) return false;
   if (wasOfGone()) {
     state.error.value =
@@ -40,7 +51,7 @@ export async function submit(): Promise<boolean> {
   state.sending.value = mine;
   const key = promptKey();
   const isDone = await attempt(() => retried(() => submitOnce(mine, input, key)));
-  if (isDone) dropDraft(mine.sessionId);
+  if (isDone) dropDraft(mine.sessionId, written);
   const sent = () => {
     if (state.sending.value === mine) state.sending.value = null;
   };
@@ -48,19 +59,6 @@ export async function submit(): Promise<boolean> {
   if (!isDone || [taskId, ended?.taskId].includes(mine.taskId) || state.isBusy.value) sent();
   else setTimeout(sent, TOLD_WITHIN_MS);
   return isDone;
-}
-
-function promptOf(text: string, files: readonly state.Attachment[]): Prompt | undefined {
-  const isBlank = text.trim() === "";
-  if (files.length === 0) return isBlank ? undefined : text;
-  return [
-    ...(isBlank ? [] : [{ type: "text" as const, text }]),
-    ...files.map(({ name, type, dataUrl }) =>
-      type.startsWith("image/")
-        ? { type: "image_url" as const, imageUrl: dataUrl }
-        : { type: "file" as const, fileName: name, dataUrl },
-    ),
-  ];
 }
 
 async function submitOnce(mine: state.Sending, input: Prompt, key: string): Promise<void> {
@@ -167,13 +165,13 @@ export const remove = (session: Session): Promise<boolean> =>
     forgetDraft(sessionId);
   });
 
-/** Takes back what waits; its text goes into the box, unless something else is there. */
+/** Takes back what waits: it goes into its Session's box, behind what is there. */
 export const recall = (item: QueueItem): Promise<boolean> =>
   attempt(async () => {
+    const of = state.selectedId.value;
     try {
       const { input } = await own().recall(item.itemId);
-      const text = typeof input === "string" ? input : input.flatMap((part) => (part.type === "text" ? part.text : []));
-      if (state.draft.value.trim() === "") setDraft([text].flat().join("\n"));
+      addToDraft(of, writtenOf(input));
     } finally {
       refreshQueue();
     }

@@ -2,15 +2,14 @@
 // begun in one Session is never sent to another. Texts outlive a reload of the tab.
 
 import { draftsToKeep, readDrafts } from "./drafts-kept.js";
+import { bothTexts, restOf, type Written } from "./prompts.js";
 import { type Attachment, attachments, draft, selectedId } from "./state.js";
 import { newKey } from "./tab-locks.js";
 import { recalled, remember } from "./tab-memory.js";
 
-interface Draft {
-  text: string;
-  files: readonly Attachment[];
+interface Draft extends Written {
   /** Another text is another prompt. Empty until it is sent for the first time. */
-  key: string;
+  readonly key: string;
 }
 
 const EMPTY: Draft = { text: "", files: [], key: "" };
@@ -70,11 +69,25 @@ export function draftIsForNext(from: string): void {
   const other = isShown ? { text: draft.value, files: attachments.value } : (kept.get(null) ?? EMPTY);
   kept.delete(from);
   // The key would bring back the Session that is gone, so it is another prompt.
-  const text = [mine.text, other.text].filter((each) => each !== "").join("\n\n");
-  const next: Draft = { text, files: [...mine.files, ...other.files], key: "" };
+  const next: Draft = bothOf(mine, other);
   if (isShown) show(next);
-  else if (text !== "" || next.files.length > 0) kept.set(null, next);
+  else if (next.text !== "" || next.files.length > 0) kept.set(null, next);
   keep();
+}
+
+const bothOf = (one: Written, other: Written): Draft => ({
+  text: bothTexts(one.text, other.text),
+  files: [...one.files, ...other.files],
+  key: "",
+});
+
+/** Behind what is written for a Session, wherever the reader is by now. */
+export function addToDraft(of: string | null, more: Written): void {
+  const isShown = selectedId.value === of;
+  const before = isShown ? { text: draft.value, files: attachments.value } : (kept.get(of) ?? EMPTY);
+  if (isShown) show(bothOf(before, more));
+  else kept.set(of, bothOf(before, more));
+  keepSoon();
 }
 
 /** What is written for the next Session was meant for one that is gone. */
@@ -96,12 +109,16 @@ export function wasOfGone(): boolean {
   return was;
 }
 
-/** It was sent. */
-export function dropDraft(of: string | null): void {
-  if (selectedId.value !== of) kept.delete(of);
-  else {
-    setDraft("");
-    attachments.value = [];
+/** It was sent. What came to it meanwhile stays. */
+export function dropDraft(of: string | null, sent: Written): void {
+  if (selectedId.value === of) {
+    const { text, files } = restOf({ text: draft.value, files: attachments.value }, sent);
+    setDraft(text);
+    attachments.value = files;
+  } else {
+    const rest = restOf(kept.get(of) ?? EMPTY, sent);
+    if (rest.text === "" && rest.files.length === 0) kept.delete(of);
+    else kept.set(of, { ...rest, key: "" });
   }
   keep();
 }

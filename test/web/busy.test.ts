@@ -8,8 +8,9 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
-import { answer, calls, finish, gate, say, startUpstream, type Upstream, usage } from "../support/upstream.js";
+import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
 import { activity, hasBrowser, openWindow, readQuestion, ready, send } from "./browser.js";
+import { busyPage, chooseWhenBusy } from "./busy-page.js";
 
 describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 }, () => {
   let upstream: Upstream;
@@ -21,24 +22,10 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env });
   });
 
-  /** A page whose Task waits for the gate. */
-  async function busyPage() {
-    const id = await makeSession(server, { approvalMode: "allow-all", title: "busy" });
-    const page = await (await openWindow())(`${server.url}/#${id}`);
-    await ready(page);
-    const rest = gate();
-    upstream.script({ steps: [...say("wait "), rest, ...say("over"), ...finish("stop", usage(1, 1))] });
-    await send(page, "first");
-    await page.locator("article.assistant", { hasText: "wait" }).waitFor();
-    return { id, page, rest };
-  }
-
   const promptsIn = (page: Page) => page.locator("article.user .bubble").allTextContents();
-  const choose = (page: Page, what: string) =>
-    page.getByLabel("What a prompt does while the model works").selectOption(what);
 
   test("a prompt waits its turn, is shown as waiting, and can be taken back into the box", async () => {
-    const { page, rest } = await busyPage();
+    const { page, rest } = await busyPage(server, upstream);
     await send(page, "second");
     await send(page, "third");
     const waiting = page.getByRole("list", { name: "Waiting" }).getByRole("listitem");
@@ -56,8 +43,8 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
   });
 
   test("steering waits visibly until the model has it, and then stands in the conversation as what it was", async () => {
-    const { page, rest } = await busyPage();
-    await choose(page, "steer");
+    const { page, rest } = await busyPage(server, upstream);
+    await chooseWhenBusy(page, "steer");
     await send(page, "look left");
     const waiting = page.getByRole("list", { name: "Waiting" });
     await waiting.getByText("look left").waitFor();
@@ -72,8 +59,8 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
   });
 
   test("steering that an interrupt left undelivered is said to be so, and can be taken back into the box", async () => {
-    const { page } = await busyPage();
-    await choose(page, "steer");
+    const { page } = await busyPage(server, upstream);
+    await chooseWhenBusy(page, "steer");
     await send(page, "look left");
     const waiting = page.getByRole("list", { name: "Waiting" });
     await waiting.getByText("look left").waitFor();
@@ -86,8 +73,8 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
   });
 
   test("an interrupting prompt ends what runs and is answered next", async () => {
-    const { page } = await busyPage();
-    await choose(page, "interrupt");
+    const { page } = await busyPage(server, upstream);
+    await chooseWhenBusy(page, "interrupt");
     upstream.script(answer("another thing"));
     await send(page, "instead");
     await page.locator("article.assistant", { hasText: "another thing" }).waitFor();
@@ -97,7 +84,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
   });
 
   test("Ctrl+. stops, and what the model said so far stays", async () => {
-    const { page } = await busyPage();
+    const { page } = await busyPage(server, upstream);
     await page.keyboard.press("Control+.");
     await ready(page);
     await page.locator(".notice", { hasText: "You stopped this." }).waitFor();

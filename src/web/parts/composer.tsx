@@ -172,9 +172,9 @@ function Attachments() {
   if (attachments.value.length === 0) return null;
   return (
     <ul class="attachments" aria-label="Attached">
-      {attachments.value.map(({ key, name, type, dataUrl }) => (
+      {attachments.value.map(({ key, name, dataUrl }) => (
         <li key={key}>
-          {type.startsWith("image/") ? <img src={dataUrl} alt="" /> : <Icon name="file" size={16} />}
+          {/^data:image\//.test(dataUrl) ? <img src={dataUrl} alt="" /> : <Icon name="file" size={16} />}
           <span class="name">{name}</span>
           <button type="button" class="quiet-icon" aria-label={`Remove ${name}`} onClick={() => detach(key)}>
             <Icon name="close" size={14} />
