@@ -1,5 +1,5 @@
 // A Session made of an uploaded Trace. Every record is kept as it came, text and place, but for what names the Session,
-// its folder and its Workspace in each `session_meta`. Memory is that of one chunk and the longest line.
+// its folder and its Workspace in each `session_meta`, and for an `ordinal` that it came with. Memory is that of one chunk and the longest line.
 //
 // What a restart would leave out of a damaged file is not left out silently here: the file is refused with the lines, and
 // whoever sent it may ask to go on without them. Records of a type that is not known, or whose payload is damaged, are
@@ -13,6 +13,7 @@ import { unbroken } from "../protocol/message.js";
 import type { SessionMetaPayload } from "../protocol/payloads.js";
 import { classify } from "../protocol/validate.js";
 import { ok, refuse } from "../result.js";
+import { hasForeignPlace, withoutPlace } from "../trace/foreign-place.js";
 import { type ParsedRecord, parseRecord } from "../trace/jsonl-reader.js";
 import { makeFolder } from "../trace/make-folder.js";
 import { rewritePayload } from "../trace/meta-rewrite.js";
@@ -130,7 +131,7 @@ class Upload {
       if (!isLenient) this.#fault(number, line.isEnded ? reason : `${reason}, and has no line feed: is it cut off?`);
       return undefined;
     }
-    const json = unbroken(found.json);
+    const json = unbroken(hasForeignPlace(found) ? withoutPlace(found.json) : found.json);
     if (found.message.type === "session_meta") return this.#takeMeta(number, { ...found, json });
     if (this.#meta === undefined) this.#fault(number, "a Trace begins with a session_meta");
     return json;

@@ -1,5 +1,6 @@
-// Gives the payload of a record other values for some of its members and leaves every other byte as it is: numbers that
-// a double does not hold, the order of keys and spaces survive, which a parse and a stringify would not promise.
+// Gives the payload of a record other values for some of its members, or leaves a member of the record out, and keeps
+// every other byte as it is: numbers that a double does not hold, the order of keys and spaces survive, which a parse and
+// a stringify would not promise.
 
 /** What ends a number or a word. */
 const PLAIN = /[^\s,\]}]+/y;
@@ -30,6 +31,48 @@ export function rewritePayload(json: string, members: Readonly<Record<string, un
   return result + json.slice(done);
 }
 
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** @returns a JSON object without the members of this name; those inside its values stay. */
+export const withoutMember = (json: string, name: string): string =>
+  spansWithout(json, name)
+    .map(({ from, to }) => json.slice(from, to))
+    .join("");
+
+/**
+ * @param json a JSON object that has been parsed
+ * @returns what is left of it without the members of this name, and without the commas that went with them
+ */
+export function spansWithout(json: string, name: string): Span[] {
+  const scanner = new Scanner(json);
+  const spans: Span[] = [];
+  /** Where the text begins that is in no span yet. */
+  let from = 0;
+  /** Where a run of members to leave out begins, with the comma before it where nothing follows. */
+  let cut: { key: number; comma: number } | undefined;
+  let lastEnd: number | undefined;
+  let cutEnd = 0;
+  scanner.object((key, at) => {
+    if (key === name) cut ??= { key: at, comma: lastEnd ?? at };
+    else if (cut !== undefined) {
+      spans.push({ from, to: cut.key });
+      from = at;
+      cut = undefined;
+    }
+    scanner.skipValue();
+    if (key !== name) lastEnd = scanner.place;
+    else cutEnd = scanner.place;
+  });
+  if (cut !== undefined) {
+    spans.push({ from, to: cut.comma });
+    from = cutEnd;
+  }
+  return [...spans, { from, to: json.length }];
+}
+
 /** Steps over well-formed JSON. */
 class Scanner {
   place = 0;
@@ -44,14 +87,15 @@ class Scanner {
     return this.#json[this.place] === character;
   }
 
-  /** Steps over an object; `onMember` is called at each value and has to step over it. */
-  object(onMember: (name: string) => void): void {
+  /** Steps over an object; `onMember` is called at each value, with where its name begins, and has to step over it. */
+  object(onMember: (name: string, at: number) => void): void {
     this.#list("}", () => {
+      const at = this.place;
       const name = JSON.parse(this.#string()) as string;
       this.#take(SPACE);
       this.place += 1; // the colon
       this.#take(SPACE);
-      onMember(name);
+      onMember(name, at);
     });
   }
 

@@ -1,7 +1,9 @@
 // Reads a window of one Trace file by its index, and finds out when the index does not fit the file.
 
 import { isUtf8 } from "node:buffer";
+import { hasForeignPlace, spansWithoutPlace, withoutPlace } from "./foreign-place.js";
 import { CHUNK_BYTES, type Line, type ParsedRecord, parseRecord, readLines, recordRange } from "./jsonl-reader.js";
+import type { Span } from "./meta-rewrite.js";
 import { StorageError } from "./storage-error.js";
 import type { TraceFile, TraceFs } from "./trace-fs.js";
 import type { FileWindow } from "./trace-index.js";
@@ -31,23 +33,32 @@ export const asRecord: Form<TraceRecord> = ({ ordinal, parsed }) => ({ ordinal, 
 /** Records longer than this are not kept in memory for whoever takes them slowly, but read again. */
 const LONG_BYTES = CHUNK_BYTES;
 
+/** The text as it is stored, but for a place that it had in another Trace. */
 export const asStored: Form<StoredRecord> = ({ ordinal, parsed, line, file }) => {
-  const { bytes, offset } = line;
+  const { bytes } = line;
+  const { json } = parsed;
+  const hasPlace = hasForeignPlace(parsed);
   // What stands in for bytes that are no UTF-8 is in the text alone.
-  if (bytes.length <= LONG_BYTES || !isUtf8(bytes)) return { ordinal, json: parsed.json };
+  if (bytes.length <= LONG_BYTES || !isUtf8(bytes)) return { ordinal, json: hasPlace ? withoutPlace(json) : json };
   // The line's first bytes may be missing in `bytes`, its last are not.
-  const missing = line.end - (line.isOpen ? 0 : 1) - offset - bytes.length;
+  const first = line.end - (line.isOpen ? 0 : 1) - bytes.length;
   const { from, to } = recordRange(bytes);
-  return { ordinal, json: readPieces(file, offset + missing + from, offset + missing + to) };
+  const byteAt = (place: number) => first + from + Buffer.byteLength(json.slice(0, place));
+  const ranges = hasPlace
+    ? spansWithoutPlace(json).map((span) => ({ from: byteAt(span.from), to: byteAt(span.to) }))
+    : [{ from: first + from, to: first + to }];
+  return { ordinal, json: readPieces(file, ranges) };
 };
 
-async function* readPieces(file: TraceFile, from: number, to: number): AsyncGenerator<Buffer, void, void> {
-  for (let position = from; position < to; ) {
-    const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
-    const got = await file.read(buffer, position);
-    if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);
-    position += got;
-    yield buffer.subarray(0, got);
+async function* readPieces(file: TraceFile, ranges: readonly Span[]): AsyncGenerator<Buffer, void, void> {
+  for (const { from, to } of ranges) {
+    for (let position = from; position < to; ) {
+      const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
+      const got = await file.read(buffer, position);
+      if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);
+      position += got;
+      yield buffer.subarray(0, got);
+    }
   }
 }
 

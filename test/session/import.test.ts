@@ -124,6 +124,17 @@ test("an imported Session goes on where its Trace ends, in a Workspace of its ow
   expect(existsSync(session.view().workspace)).toBe(false);
 });
 
+test("records as GET /messages gives them are a Trace like any other: they take the places that they have in it", async () => {
+  const host = await hostOn({ model: scriptedModel([]) });
+  const text = linesOf(await richTrace());
+  const placed = text
+    .trimEnd()
+    .split("\n")
+    .map((line, n) => line.replace("{", `{"ordinal":${n + 40},`));
+  const plain = await downloaded(await imported(host, text));
+  expect(anonymous(await downloaded(await imported(host, `${placed.join("\n")}\n`)))).toBe(anonymous(plain));
+});
+
 test("what has no end in the file is closed as after a restart, wherever the file ends", async () => {
   const host = await hostOn({ model: scriptedModel([]) });
   const records = await richTrace();

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { rewritePayload } from "../../src/trace/meta-rewrite.js";
+import { rewritePayload, withoutMember } from "../../src/trace/meta-rewrite.js";
 
 const OWN = { session_id: "mine", workspace: '/w "quoted" \\ \u2028' };
 
@@ -39,4 +39,24 @@ test("a payload that is no object has no members", () => {
   for (const json of ['{"payload":"session_id"}', '{"payload":[{"session_id":1}]}', "{}", '{"payload":{}}']) {
     expect(rewritePayload(json, OWN)).toBe(json);
   }
+});
+
+test("a member is left out wherever and however often it stands, and all others stay as they are written", () => {
+  const member = fc.tuple(
+    fc.constantFrom('"n"', '"n"', '"\\u006e"', '"a"', '"b"'),
+    fc.constantFrom("1", '"n"', '{ "n" : 2 }', '[{"n":3},","]', '"}"', "1e400"),
+  );
+  const space = fc.constantFrom("", " ", "\t ");
+  fc.assert(
+    fc.property(fc.array(member, { maxLength: 6 }), space, (members, gap) => {
+      const textOf = (some: typeof members) => some.map(([name, value]) => `${name}${gap}:${gap}${value}`);
+      const kept = members.filter(([name]) => JSON.parse(name) !== "n");
+      const json = `{${gap}${textOf(members).join(`${gap},${gap}`)}${gap}}`;
+      const left = withoutMember(json, "n");
+      expect(JSON.parse(left)).toEqual(JSON.parse(`{${textOf(kept).join(",")}}`));
+      for (const text of textOf(kept)) expect(left).toContain(text);
+      if (kept.length === members.length) expect(left).toBe(json);
+    }),
+    { numRuns: 500 },
+  );
 });

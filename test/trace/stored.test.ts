@@ -62,6 +62,33 @@ test("are those that are read, text for text, long or short, with damage of any 
   expect(long).toBeGreaterThan(20);
 });
 
+test.each([
+  ["short", "é"],
+  ["long", "🙂é".repeat(100_000)],
+])("a %s one that came with an ordinal of another Trace is given without it, and the file keeps it", async (_, pad) => {
+  const json = record(1, pad);
+  const placed = [
+    json.replace("{", '{"ordinal":7,'),
+    json.replace(/}$/, ',"ordinal":7}'),
+    json.replace(/}$/, ', "ordinal" : 7 , "after" : "é"}').replace("{", '  {"\\u006frdinal":9,'),
+    json.replace("{", '{"later":{"ordinal":7},'),
+  ];
+  const bytes = Buffer.from(placed.map((line) => `${line}\n`).join(""));
+  const { trace, fs } = await traceOf(bytes);
+  const stored = await storedOf(trace);
+  expect(stored.map(({ ordinal }) => ordinal)).toEqual([0, 1, 2, 3, 4]);
+  expect(stored.slice(1).map((each) => each.json)).toEqual([
+    json,
+    json,
+    json.replace(/}$/, ', "after" : "é"}'),
+    placed[3],
+  ]);
+  for (const { isLong } of stored.slice(1)) expect(isLong).toBe(pad.length > 1);
+  expect(fs.file(FILE).bytes.subarray(-bytes.length).equals(bytes)).toBe(true);
+  await trace.close();
+  expect(fs.openHandles).toBe(0);
+});
+
 test("a long one is read from the disk as it is taken, and the file is let go however that ends", async () => {
   const { trace, fs } = await traceOf(Buffer.from(`${record(1, "x".repeat(5_000_000))}\n`));
   const reads = () => fs.log.filter((call) => call.startsWith("read ")).length;
