@@ -42,6 +42,13 @@ const program = new Command("omnid")
   // It would end the process, before a write that failed is known: what it throws comes to the end of this file.
   .exitOverride();
 
+/** What it is where there is no terminal, as commander has it for the options. */
+const USUAL_WIDTH = 80;
+/** Text below the options, as wide as those are. */
+const below =
+  (text: string) =>
+  ({ command }: { command: Command }): string =>
+    command.createHelp().boxWrap(text, command.configureOutput().getOutHelpWidth?.() ?? USUAL_WIDTH);
 const exitCodes = (codes: string) => `\nExit codes: ${codes}; ${EXIT_USAGE} the command line is wrong.`;
 const outputCodes = (codes: string) => exitCodes(`${codes}; ${EXIT_IO} the output cannot be written`);
 const interruptedCodes = (codes: string) =>
@@ -69,12 +76,15 @@ program
   .command("serve", { isDefault: true })
   // Whatever is no command comes here.
   .allowExcessArguments()
-  .usage(" ")
+  // The usual one names options: it has none.
+  .configureHelp({ commandUsage: () => "omnid serve" })
   .description("run the server until a signal ends it; configured by environment variables")
   .addHelpText(
     "after",
-    exitCodes(
-      "0 ended by a signal, in order; 1 cannot start, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
+    below(
+      exitCodes(
+        "0 ended by a signal, in order; 1 cannot start, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
+      ),
     ),
   )
   .action(async (_options: object, command: Command) => {
@@ -109,13 +119,13 @@ withServer(program.command("chat"))
   .option("--json", "print the messages as JSON, one a line")
   .addHelpText(
     "after",
-    `
-The model's answer goes to standard output, all about it to standard error. Where no server runs one is started for as
-long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a
+    below(`
+The model's answer goes to standard output, all about it to standard error. Where no server runs one is started for as \
+long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a \
 terminal, and without --yes, it is denied. Ctrl-C aborts the Task, a second one leaves.
 ${interruptedCodes(
   "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong",
-)}`,
+)}`),
   )
   .action(async (prompt: string | undefined, options: ChatOptions) => {
     const { chat } = await import("./cli/chat.js");
@@ -127,7 +137,7 @@ withServer(program.command("sessions"))
   .option("-n, --limit <count>", "how many, 1 at least", positive, 20)
   .option("-a, --all", "archived ones too")
   .option("--json", "one a line, as GET /api/sessions has them")
-  .addHelpText("after", interruptedCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong"))
+  .addHelpText("after", below(interruptedCodes("0 listed; 2 no server, or it refused; 78 the configuration is wrong")))
   .action(async (options: Omit<SessionsOptions, "out" | "err">) => {
     const { sessions } = await import("./cli/sessions.js");
     process.exitCode = await sessions({ ...options, out, err });
@@ -140,8 +150,10 @@ withServer(program.command("tail"))
   .option("--json", "print the messages as JSON, one a line")
   .addHelpText(
     "after",
-    outputCodes(
-      "0 interrupted, also by a reader that has seen enough, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong",
+    below(
+      outputCodes(
+        "0 interrupted, also by a reader that has seen enough, or the Session is gone; 2 no server, or it refused; 78 the configuration is wrong",
+      ),
     ),
   )
   .action(async (session: string, options: TailOptions) => {
@@ -155,7 +167,10 @@ program
   .argument("<trace>", "a trace file (JSON Lines), or the URL of a Session: http://host:port/api/sessions/<id>")
   .option("--token <token>", "bearer token for a URL (OMNID_TOKEN)")
   .option("-a, --all", "every violation; without it the first ten of a kind, and how many more there are")
-  .addHelpText("after", interruptedCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read"))
+  .addHelpText(
+    "after",
+    below(interruptedCodes("0 no violation; 1 violations, one line each; 2 the trace cannot be read")),
+  )
   .action(async (target: string, { all = false, ...options }: { token?: string; all?: boolean }) => {
     const { verify } = await import("./cli/verify.js");
     const token = options.token ?? process.env.OMNID_TOKEN;
@@ -166,7 +181,7 @@ program
   .command("models")
   .description("list the models of the configuration: which can be used, and why the others cannot")
   .option("--json", "as GET /api/models answers")
-  .addHelpText("after", interruptedCodes("0 listed; 78 the configuration is wrong"))
+  .addHelpText("after", below(interruptedCodes("0 listed; 78 the configuration is wrong")))
   .action(async ({ json = false }: { json?: boolean }) => {
     const { withConfiguration } = await import("./cli/configuration.js");
     const { models } = await import("./cli/models.js");
@@ -181,9 +196,9 @@ program
   .argument("[models...]", "provider/modelId of the models to ask, and nothing else; all and everything unless named")
   .addHelpText(
     "after",
-    `
+    below(`
 Each request asks for 16 tokens at most, at the provider's price.
-${interruptedCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`,
+${interruptedCodes("0 everything answered; 1 something did not; 78 the configuration is wrong")}`),
   )
   .action(async (only: string[]) => {
     const { withConfiguration } = await import("./cli/configuration.js");
@@ -195,7 +210,7 @@ program
   .command("completion")
   .description('print completions for a shell: eval "$(omnid completion bash)"')
   .addArgument(new Argument("<shell>").choices(["bash", "zsh"]))
-  .addHelpText("after", interruptedCodes("0 printed"))
+  .addHelpText("after", below(interruptedCodes("0 printed")))
   .action(async (shell: Shell) => {
     const { completion } = await import("./cli/completion.js");
     process.stdout.write(completion(shell, program.commands.map(shapeOf)));

@@ -28,7 +28,8 @@ async function unread(...args: string[]): Promise<number | null> {
   return (await run.finished).code;
 }
 
-const help = async (command: string) => (await runCli([command, "--help"])).stdout;
+/** On one line. */
+const help = async (command: string) => (await runCli([command, "--help"])).stdout.replace(/\s+/g, " ");
 
 test.each([
   ["sessions", []],
