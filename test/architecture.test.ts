@@ -164,6 +164,24 @@ describe("what only one place may know", () => {
     );
     expect(wrong.map((source) => source.path)).toEqual([]);
   });
+
+  test("where ids come from", () => {
+    // Everybody else takes `newId`, so that a test owns it.
+    const allowed = [
+      "src/main.ts",
+      // Its token is a secret, and tells this process from all that there ever were.
+      "src/session/lease.ts",
+      // A command is a program of its own: what it makes names one prompt to a server.
+      "src/cli/chat.ts",
+    ];
+    const wrong = sources.filter(
+      ({ path, text }) =>
+        !allowed.includes(path) &&
+        !path.startsWith("src/web/") &&
+        /\brandom(UUID|Bytes|Int|FillSync)?\b.*from "node:crypto"|\b(crypto\.random\w+|getRandomValues)\(/.test(text),
+    );
+    expect(wrong.map((source) => source.path)).toEqual([]);
+  });
 });
 
 test("no list of unknown length is passed as arguments: above some hundred thousand they overflow the stack", () => {

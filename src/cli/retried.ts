@@ -1,7 +1,7 @@
 // A call that is made again while its failure passes: a connection that was cut, a proxy's answer, a server that starts
 // or has too much to do. What the server refuses for good is thrown at once.
 
-import { randomInt } from "node:crypto";
+import { platformClock } from "../client/client-clock.js";
 import { OmnidError } from "../client/index.js";
 import { BACKOFF, backoffMs } from "../client/retrying.js";
 import { systemClock } from "../clock.js";
@@ -26,7 +26,7 @@ export async function retried<T>(attempt: () => Promise<T>, options: RetryOption
     } catch (error) {
       if (signal.aborted || failures >= maxTries || !mayPass(error)) throw error;
       const askedMs = error instanceof OmnidError ? (error.retryAfter ?? 0) * 1000 : 0;
-      const waitMs = Math.max(askedMs, backoffMs(failures, BACKOFF, randomInt(1_000) / 1_000));
+      const waitMs = Math.max(askedMs, backoffMs(failures, BACKOFF, platformClock.random()));
       onWait?.(error, waitMs, failures);
       await clock.sleep(waitMs, signal);
       signal.throwIfAborted();

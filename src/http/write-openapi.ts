@@ -1,6 +1,5 @@
 // Writes openapi.yaml into the current directory, from the routes as they are. Run by `npm run openapi`.
 
-import { randomUUID } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { systemClock } from "../clock.js";
 import { loadConfig } from "../config.js";
@@ -12,7 +11,8 @@ await writeFile("openapi.yaml", await renderOpenApi());
 async function renderOpenApi(): Promise<string> {
   const loaded = loadConfig({ LOG_LEVEL: "silent" }, () => "{}");
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
-  const app = await createServer({ config: loaded.config, host: noHost(), clock: systemClock(), newId: randomUUID });
+  const parts = { config: loaded.config, host: noHost(), clock: systemClock(), newId: () => "openapi" };
+  const app = await createServer(parts);
   const { payload: yaml } = await app.inject({ url: "/openapi.yaml", headers: { host: "localhost" } });
   await app.close();
   return yaml;
