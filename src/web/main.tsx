@@ -16,6 +16,7 @@ import "./styles/tokens.css";
 import "./styles/controls.css";
 import "./styles/frame.css";
 import "./styles/conversation.css";
+import "./styles/welcome.css";
 import "./styles/cards.css";
 import "./styles/terminal.css";
 import "./styles/dock.css";
