@@ -129,23 +129,25 @@ export class SessionManager implements SessionHost {
     if (maxSessions !== undefined && held >= maxSessions) return tooMany(maxSessions);
     // The place is taken before anything is awaited: many creates at once do not slip past the cap together.
     this.#creating += 1;
+    let made: Taken<Made>;
     try {
-      const made = await make();
-      if (!made.ok) return made;
-      const { record, trace } = made.value;
-      const entry: Entry = { record, users };
-      this.#entries.set(record.sessionId, entry);
-      this.#family.add(entry);
-      const session = await this.#load(entry, Promise.resolve(trace)).catch(async (error) => {
-        // All or nothing: whoever made it was not told of it.
-        await this.remove(record.sessionId, record.owner);
-        throw error;
-      });
-      this.#events.created(record.owner, session.view());
-      return ok(session);
+      made = await make();
     } finally {
+      // From this tick on it counts among the entries.
       this.#creating -= 1;
     }
+    if (!made.ok) return made;
+    const { record, trace } = made.value;
+    const entry: Entry = { record, users };
+    this.#entries.set(record.sessionId, entry);
+    this.#family.add(entry);
+    const session = await this.#load(entry, Promise.resolve(trace)).catch(async (error) => {
+      // All or nothing: whoever made it was not told of it.
+      await this.remove(record.sessionId, record.owner);
+      throw error;
+    });
+    this.#events.created(record.owner, session.view());
+    return ok(session);
   }
 
   async list(query: ListQuery, owner: Owner): ReturnType<SessionHost["list"]> {

@@ -286,6 +286,27 @@ test("C10: many creates at once do not slip past the cap together", async () => 
   expect(answers.filter((answer) => !answer.ok && answer.code === "too_many_sessions").length).toBe(15);
 });
 
+test("C10: a Session that is made counts once, also while it is being loaded", async () => {
+  const reading = gate();
+  const read = gate();
+  const openToRead = async (path: string) => {
+    reading.open();
+    await read.promise;
+    return diskFs.openToRead(path);
+  };
+  const host = await hostOn({ model: scriptedModel([]), fs: { ...diskFs, openToRead }, process: { maxSessions: 2 } });
+  const first = host.create({}, null);
+  await reading.promise;
+  const second = host.create({}, null);
+  // It is taken, or refused at once: both are being loaded now.
+  const third = host.create({}, null);
+  read.open();
+  expect(await first).toMatchObject({ ok: true });
+  expect(await second).toMatchObject({ ok: true });
+  expect(await third).toMatchObject({ ok: false, code: "too_many_sessions" });
+  await made(host.create({}, null));
+});
+
 test("C10: of many unloaded Sessions that are asked for at once no more are loaded than the cap has room for", async () => {
   const host = await hostOn({ model: scriptedModel([]), process: { maxSessions: 2 } });
   const ids: string[] = [];
