@@ -192,6 +192,15 @@ test("no list of unknown length is passed as arguments: above some hundred thous
   expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 
+test("the page about the life of a Task is short and names files that are there", () => {
+  const page = readFileSync(join(ROOT, "src/session/README.md"), "utf8");
+  const named = [...page.matchAll(/[\w/-]+\.ts\b/g)].map(([name]) => name);
+  const paths = new Set(sources.map(({ path }) => path));
+  expect(named.length).toBeGreaterThan(15);
+  expect(named.filter((name) => !["", "src/", "src/session/"].some((at) => paths.has(at + name)))).toEqual([]);
+  expect(page.split("\n").length - 1).toBeLessThanOrEqual(60);
+});
+
 describe("the shape of files", () => {
   test("none is longer than 300 lines", () => {
     const styles = filesIn(join(ROOT, "src"), /\.css$/).map((path) => ({
