@@ -124,7 +124,7 @@ The model's answer goes to standard output, all about it to standard error. Wher
 long as this takes, on the usual data directory. An approval is answered with y, n, or the reason why not; without a \
 terminal, and without --yes, it is denied. Ctrl-C aborts the Task, a second one leaves.
 ${interruptedCodes(
-  "0 the Task completed; 1 it failed; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong",
+  "0 the Task completed; 1 it failed, or its server or its Session ended; 2 no server, or it refused; 75 another server has the data directory and is not found; 78 the configuration is wrong",
 )}`),
   )
   .action(async (prompt: string | undefined, options: ChatOptions) => {

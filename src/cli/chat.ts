@@ -12,7 +12,7 @@ import {
   type View,
 } from "../client/index.js";
 import { systemClock } from "../clock.js";
-import { EXIT_FAILED, EXIT_INTERRUPTED, EXIT_UNREACHABLE, EXIT_USAGE } from "../exit-codes.js";
+import { EXIT_INTERRUPTED, EXIT_UNREACHABLE, EXIT_USAGE } from "../exit-codes.js";
 import { toLine } from "../protocol/message.js";
 import { Approving } from "./approving.js";
 import { type Connected, connect, type ServerOptions } from "./connect.js";
@@ -20,6 +20,7 @@ import { findSession } from "./find-session.js";
 import { printableJson } from "./printable.js";
 import { askAt, type Questions } from "./questions.js";
 import { retried } from "./retried.js";
+import { endOf } from "./task-end.js";
 import { Terminal } from "./terminal.js";
 import { Transcript } from "./transcript.js";
 import { shortened } from "./transcript-text.js";
@@ -213,7 +214,7 @@ class Conversation {
       allowsAll: yes,
       onEnd: this.#leave,
     });
-    const isOver = endOf(session, taskId, this.#signal);
+    const isOver = untilEnd(session, taskId, this.#signal);
     this.#isRunning = true;
     const ended = await watch(following, async (view, again) => {
       approving.look(view, again);
@@ -238,14 +239,10 @@ class Conversation {
 
   #codeOf(task: Task | undefined): number {
     this.#terminal.status("");
-    if (task === undefined) {
-      if (!this.#signal.aborted) this.#terminal.line("omnid: the Session is gone", "red");
-      return this.#signal.aborted ? EXIT_INTERRUPTED : EXIT_UNREACHABLE;
-    }
-    if (task.status === "completed") return 0;
-    if (task.status === "aborted") return EXIT_INTERRUPTED;
-    this.#terminal.line(`omnid: the Task ended as ${task.status}: ${task.error?.message ?? "no reason given"}`, "red");
-    return EXIT_FAILED;
+    if (task === undefined && this.#signal.aborted) return EXIT_INTERRUPTED;
+    const { code, problem } = endOf(task, (this.#following as Following).view);
+    if (problem !== undefined) this.#terminal.line(`omnid: ${problem}`, "red");
+    return code;
   }
 
   /** The first ends the Task, the second leaves, the third does not wait for anything. */
@@ -266,15 +263,25 @@ class Conversation {
 }
 
 /** Tells when a Task is over and everything of it is in the view. It asks once for each thing that the stream says. */
-function endOf(session: SessionClient, taskId: string, signal: AbortSignal): (view: View) => Promise<Task | undefined> {
+function untilEnd(
+  session: SessionClient,
+  taskId: string,
+  signal: AbortSignal,
+): (view: View) => Promise<Task | undefined> {
   let asked: View["task"] = null;
   return async (view) => {
     const { task, connection } = view;
     if (task === null || task === asked || task.taskId === taskId) return undefined;
     if (!isWhole(view) || connection.status !== "live") return undefined;
     asked = task;
-    const now = await retried(() => session.task(taskId, { signal }), { signal });
-    return now.state === "ended" ? now : undefined;
+    try {
+      const now = await retried(() => session.task(taskId, { signal }), { signal });
+      return now.state === "ended" ? now : undefined;
+    } catch (error) {
+      // Then the stream says so too.
+      if (error instanceof OmnidError && error.code === "session_not_found") return undefined;
+      throw error;
+    }
   };
 }
 

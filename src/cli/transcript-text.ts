@@ -50,11 +50,21 @@ export function lineOfEvent(
   }
   if (isPayload(message, "abort")) {
     const { reason } = message.payload;
+    const why = interruptionOf(reason);
+    if (why !== undefined) return { text: `! Interrupted: ${why}.`, style: "yellow" };
     return { text: `! aborted${typeof reason === "string" && reason !== "" ? `: ${reason}` : ""}`, style: "yellow" };
   }
   if (isPayload(message, "compaction_end")) return { text: "the context was compacted", style: "dim" };
   if (isPayload(message, "inline_data")) return { text: `[${message.payload.mime_type}]`, style: "dim" };
   if (isPayload(message, "image_url")) return { text: "[an image]", style: "dim" };
+  return undefined;
+}
+
+/** What ended a Task that nobody wanted to end; undefined for what a person did, or is not known. */
+export function interruptionOf(reason: unknown): string | undefined {
+  if (reason === "server_restarted") return "the server was restarted";
+  if (reason === "shutdown") return "the server was shut down";
+  if (reason === "session_deleted") return "the Session was deleted";
   return undefined;
 }
 

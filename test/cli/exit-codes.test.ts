@@ -4,9 +4,10 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { createClient } from "../../src/client/index.js";
 import { atFileEnd } from "../support/at-file-end.js";
+import { freePort } from "../support/free-port.js";
 import { type Server, startOmnid, temporaryFolder } from "../support/server.js";
 import { runCli, startCli } from "./run-cli.js";
 
@@ -73,4 +74,57 @@ test("serve is 0 by a signal, and 1 when its end takes longer than OMNID_SHUTDOW
   run.child.kill("SIGTERM");
   expect((await run.finished).code).toBe(1);
   expect(await help("serve")).toMatch(/0 ended by a signal, in order; 1 cannot start, or ended at once/);
+});
+
+describe("a Task that is ended, but by nobody who wanted it to end, is 1 and says what ended it", () => {
+  /** `chat`, in the middle of a Task of a server that comes back at the same address. */
+  async function inMidTask(...options: string[]) {
+    const own = await startOmnid({ env: { PORT: String(await freePort()) } });
+    const run = startCli(["chat", "--yes", ...options, "/run echo on; sleep 600"], { env: { OMNID_URL: own.url } });
+    await run.says(/"name":"exec_command"|\* exec_command/);
+    return { own, run };
+  }
+
+  test.each([
+    ["SIGKILL", "the server was restarted"],
+    ["SIGTERM", "the server was shut down"],
+  ] as const)("the server, by %s", async (signal, why) => {
+    const { own, run } = await inMidTask();
+    await own.stop(signal);
+    await own.restart();
+    const { code, stderr } = await run.finished;
+    expect(stderr).toContain(`! Interrupted: ${why}.\nomnid: the Task ended as aborted: ${why}\n`);
+    expect(code).toBe(1);
+  });
+
+  test("the server, as JSON", async () => {
+    const { own, run } = await inMidTask("--json");
+    await own.stop("SIGKILL");
+    await own.restart();
+    const { code, stdout, stderr } = await run.finished;
+    expect(stderr).toBe("omnid: the Task ended as aborted: the server was restarted\n");
+    expect(stdout).toMatch(/"reason":"server_restarted"/);
+    expect(code).toBe(1);
+  });
+
+  test("its Session, which was deleted", async () => {
+    const { own, run } = await inMidTask();
+    const client = createClient({ baseUrl: own.url });
+    const [session] = (await client.sessions.list()).sessions;
+    await client.session(session!.sessionId).delete();
+    const { code, stderr } = await run.finished;
+    expect(stderr).toContain("! Interrupted: the Session was deleted.\nomnid: the Session is gone\n");
+    expect(code).toBe(1);
+  });
+});
+
+test("a Task that a person ends elsewhere is 130, as one that is ended here", async () => {
+  const run = startCli(["chat", "--yes", "/run echo on; sleep 600"], { env: { OMNID_URL: server.url } });
+  await run.says(/\* exec_command/);
+  const client = createClient({ baseUrl: server.url });
+  const [session] = (await client.sessions.list({ limit: 1 })).sessions;
+  await client.session(session!.sessionId).abort();
+  const { code, stderr } = await run.finished;
+  expect(stderr).toMatch(/! aborted: user\n$/);
+  expect(code).toBe(130);
 });
