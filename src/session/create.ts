@@ -7,6 +7,7 @@ import { toLine } from "../protocol/message.js";
 import { ok, type Result, refuse } from "../result.js";
 import { MCP_PREFIX } from "../tools/mcp-names.js";
 import { makeFolder } from "../trace/make-folder.js";
+import { onDisk } from "../trace/storage-error.js";
 import type { Trace } from "../trace/trace-store.js";
 import { environmentOf, isDirectory } from "./load.js";
 import type { SessionProcess } from "./process.js";
@@ -30,20 +31,20 @@ export async function createSession(
   await process.mcp?.settled();
   const checked = await check(process, request);
   if (!checked.ok) return checked;
-  const record = await recordOf(process, request, owner, parentSessionId);
-  if (!record.ok) return record;
-  const meta = metaLine(process, request, record.value);
-  if (!meta.ok) {
-    await dropWorkspace(record.value);
-    return meta;
-  }
+  const record = recordOf(process, request, owner, parentSessionId);
+  const meta = metaLine(process, request, record);
+  if (!meta.ok) return meta;
+  const records = async function* () {
+    if (record.ownsWorkspace) await makeWorkspace(record.workspace);
+    yield [meta.value];
+  };
   try {
-    const { sessionId } = record.value;
+    const { sessionId } = record;
     await beforeRecorded?.(sessionId);
-    const trace = await process.traces.create(sessionId, [[meta.value]], recordFile(record.value));
-    return ok({ record: record.value, trace });
+    const undo = () => dropWorkspace(process, record);
+    const trace = await process.traces.create(sessionId, records(), recordFile(record), undo);
+    return ok({ record, trace });
   } catch (error) {
-    await dropWorkspace(record.value);
     process.log.error({ err: error }, "a Session could not be made");
     return refuse("storage_failed", "the Session could not be recorded");
   }
@@ -66,31 +67,22 @@ async function check(process: SessionProcess, request: CreateSession): Promise<R
   return ok(undefined);
 }
 
-async function recordOf(
+function recordOf(
   process: SessionProcess,
   request: CreateSession,
   owner: Owner,
   parentSessionId: string | undefined,
-): Promise<Result<SessionRecord, SessionRefusal>> {
+): SessionRecord {
   const now = process.clock.now();
   const sessionId = sessionIdAt(now, process.newId());
-  const temporary = join(process.workspacesFolder, sessionId);
-  if (request.workspace === undefined) {
-    try {
-      await makeFolder(temporary);
-    } catch (error) {
-      process.log.error({ err: error }, "a temporary Workspace could not be made");
-      return refuse("storage_failed", "a temporary Workspace could not be made");
-    }
-  }
   const { provider, modelId } = process.models.defaultModel;
   const at = new Date(now).toISOString();
-  return ok({
+  return {
     sessionId,
     owner,
     provider: request.provider ?? provider,
     modelId: request.modelId ?? modelId,
-    workspace: request.workspace ?? temporary,
+    workspace: request.workspace ?? join(process.workspacesFolder, sessionId),
     ownsWorkspace: request.workspace === undefined,
     approvalMode: request.approvalMode ?? "always-ask",
     thinkingLevel: request.thinkingLevel ?? "default",
@@ -104,7 +96,7 @@ async function recordOf(
     archived: false,
     epoch: 0,
     usage: emptyTokenCounts(),
-  });
+  };
 }
 
 function metaLine(
@@ -132,9 +124,19 @@ function metaLine(
   return ok(toLine(meta));
 }
 
-/** Takes back the temporary Workspace of a Session that did not come about. */
-export async function dropWorkspace(record: Pick<SessionRecord, "workspace" | "ownsWorkspace">): Promise<void> {
-  if (record.ownsWorkspace) await rm(record.workspace, { recursive: true, force: true });
+/** Makes a temporary Workspace, once something of its Session is on the disk: it would be nobody's after a crash. */
+export const makeWorkspace = (path: string): Promise<void> =>
+  onDisk("write_failed", "a temporary Workspace could not be made", () => makeFolder(path));
+
+/** Takes back the temporary Workspace of a Session that did not come about. Never rejects. */
+export async function dropWorkspace(
+  { log }: Pick<SessionProcess, "log">,
+  { workspace, ownsWorkspace }: Pick<SessionRecord, "workspace" | "ownsWorkspace">,
+): Promise<void> {
+  if (!ownsWorkspace) return;
+  await rm(workspace, { recursive: true, force: true }).catch((error) =>
+    log.warn({ err: error, workspace }, "the Workspace of a Session that did not come about stays"),
+  );
 }
 
 /** `session-2026-07-18-03-10-22-a1b2c3d4`, the time in UTC. */

@@ -19,12 +19,17 @@ import type { ForkSession, SessionRefusal } from "./types.js";
 /** Nothing can end here: thrown through the store, which then leaves nothing. */
 class NotCommitted extends Error {}
 
-/** @param isGone says whether the source was deleted meanwhile: then it is no fault that it cannot be read */
+export interface ForkSource extends Made {
+  /** Whether it was deleted meanwhile: then it is no fault that it cannot be read. */
+  isGone(): boolean;
+  /** Its Workspace is not needed for this fork. Never rejects. */
+  letGo(): Promise<void>;
+}
+
 export async function forkSession(
   process: SessionProcess,
-  source: Made,
+  source: ForkSource,
   request: ForkSession,
-  isGone: () => boolean,
 ): Promise<Result<Made, SessionRefusal>> {
   const { ordinal } = request;
   const { count } = source.trace;
@@ -33,13 +38,13 @@ export async function forkSession(
   if (!record.ok) return record;
   try {
     const records = copyOf(source.trace, ordinal, metaOf(process, source.record, record.value));
-    const trace = await process.traces.create(record.value.sessionId, records, recordFile(record.value));
+    const trace = await process.traces.create(record.value.sessionId, records, recordFile(record.value), source.letGo);
     return ok({ record: record.value, trace });
   } catch (error) {
     if (error instanceof NotCommitted) {
       return refuse("ordinal_not_committed", `the record at ordinal ${ordinal} is inside something that has not ended`);
     }
-    if (!isGone()) {
+    if (!source.isGone()) {
       process.log.error({ err: error, sessionId: source.record.sessionId }, "a Session could not be forked");
     }
     return refuse("storage_failed", "the Session could not be recorded");

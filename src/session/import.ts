@@ -15,10 +15,8 @@ import { classify } from "../protocol/validate.js";
 import { ok, refuse } from "../result.js";
 import { hasForeignPlace, withoutPlace } from "../trace/foreign-place.js";
 import { type ParsedRecord, parseRecord } from "../trace/jsonl-reader.js";
-import { makeFolder } from "../trace/make-folder.js";
 import { rewritePayload } from "../trace/meta-rewrite.js";
-import { onDisk } from "../trace/storage-error.js";
-import { dropWorkspace, type Made, sessionIdAt } from "./create.js";
+import { dropWorkspace, type Made, makeWorkspace, sessionIdAt } from "./create.js";
 import { isStorageError } from "./is-storage-error.js";
 import type { SessionProcess } from "./process.js";
 import { recordFile, recordFromMeta, type SessionRecord } from "./session-record.js";
@@ -64,13 +62,13 @@ export async function importSession(process: SessionProcess, source: ImportSourc
   const records = async function* () {
     yield* upload.batches();
     // Not before the whole file has come: whoever leaves in the middle leaves no folder.
-    await onDisk("write_failed", "a temporary Workspace could not be made", () => makeFolder(own.workspace));
+    await makeWorkspace(own.workspace);
   };
   try {
-    const trace = await process.traces.create(sessionId, records(), () => recordFile(record()));
+    const beside = () => recordFile(record());
+    const trace = await process.traces.create(sessionId, records(), beside, () => dropWorkspace(process, own));
     return ok({ record: record(), trace });
   } catch (error) {
-    await dropWorkspace(own);
     if (error instanceof BadFile) {
       const [first] = error.problems as [LineProblem];
       const message = `this is no Trace that can be imported: ${first.path}: ${first.message}`;

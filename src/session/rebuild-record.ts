@@ -1,11 +1,23 @@
-// The record of a Session whose own is missing or broken, from the records of its Trace.
+// The records of all Sessions at start; that of one whose own is missing or broken is made of its Trace.
 
 import { isSessionMeta } from "../protocol/guards.js";
 import type { SessionProcess } from "./process.js";
 import { recordFromMeta, type SessionRecord } from "./session-record.js";
 
+/** Opens no Trace but where there is no record. */
+export async function recordsOnDisk(process: SessionProcess): Promise<SessionRecord[]> {
+  const ids = await process.traces.list();
+  const records = await process.records.readAll(ids);
+  const found: SessionRecord[] = [];
+  for (const [index, id] of ids.entries()) {
+    const record = records[index] ?? (await rebuildRecord(process, id));
+    if (record !== undefined) found.push(record);
+  }
+  return found;
+}
+
 /** @returns undefined when the Trace does not tell what Session it is of; that is logged where it is a fault. */
-export async function rebuildRecord(process: SessionProcess, sessionId: string): Promise<SessionRecord | undefined> {
+async function rebuildRecord(process: SessionProcess, sessionId: string): Promise<SessionRecord | undefined> {
   try {
     const trace = await process.traces.open(sessionId);
     if (trace === undefined) return undefined;

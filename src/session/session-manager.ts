@@ -17,8 +17,8 @@ import { type HostHooks, loadSession } from "./load.js";
 import { mapBounded } from "./map-bounded.js";
 import { OwnerEvents } from "./owner-events.js";
 import type { Figures, SessionProcess } from "./process.js";
-import { rebuildRecord } from "./rebuild-record.js";
-import { removeWorkspace } from "./remove.js";
+import { recordsOnDisk } from "./rebuild-record.js";
+import { removeWorkspace, sweepLeftovers } from "./remove.js";
 import { type Held, KEPT_IN_MEMORY, letGo, makeRoom, usedLast } from "./room.js";
 import type { Session } from "./session.js";
 import type { SessionRecord } from "./session-record.js";
@@ -34,13 +34,8 @@ type Entry = Held;
 
 /** Reads the records of the data directory and hosts its Sessions; none of them does anything before `recover`. */
 export async function createSessionManager(process: SessionProcess): Promise<SessionManager> {
-  const ids = await process.traces.list();
-  const records = await process.records.readAll(ids);
-  const entries = new Map<string, Entry>();
-  for (const [index, id] of ids.entries()) {
-    const record = records[index] ?? (await rebuildRecord(process, id));
-    if (record !== undefined) entries.set(id, { record, users: 0 });
-  }
+  const records = await recordsOnDisk(process);
+  const entries = new Map(records.map((record): [string, Entry] => [record.sessionId, { record, users: 0 }]));
   return new SessionManager(process, entries);
 }
 
@@ -55,6 +50,7 @@ export class SessionManager implements SessionHost {
   /** Sessions that are being made and not among the entries yet. */
   #creating = 0;
   #draining = false;
+  #sweeping: Promise<void> | undefined;
 
   constructor(process: SessionProcess, entries: Map<string, Entry>) {
     this.#process = process;
@@ -70,14 +66,13 @@ export class SessionManager implements SessionHost {
     const open = [...this.#entries.values()].filter(
       ({ record }) => record.running !== undefined || record.queue?.length,
     );
-    await mapBounded(open, RECOVER_CONCURRENCY, async (entry) => {
+    await mapBounded(open, RECOVER_CONCURRENCY, (entry) => {
       const { sessionId } = entry.record;
-      try {
-        await this.#load(entry, this.#process.traces.open(sessionId));
-      } catch (error) {
-        this.#process.log.error({ err: error, sessionId }, "a Session could not be recovered");
-      }
+      return this.#load(entry, this.#process.traces.open(sessionId)).catch((err) =>
+        this.#process.log.error({ err, sessionId }, "a Session could not be recovered"),
+      );
     });
+    this.#sweeping = sweepLeftovers(this.#process, () => (this.#draining ? undefined : this.#atWork));
   }
 
   get draining(): boolean {
@@ -101,19 +96,23 @@ export class SessionManager implements SessionHost {
   async #fork(session: Session, request: ForkSession): Promise<Taken<Session> | undefined> {
     const { id } = session;
     if (session.view().state !== "idle") return refuse("task_in_progress", "the Session is busy");
-    const source = session.record;
-    // Also while it is only on its way: whoever deletes the source leaves the fork its Workspace.
+    // Also while it is only on its way, each one: whoever deletes the source leaves the fork its Workspace.
+    const source = { ...session.record };
     this.#forking.add(source);
+    const isGone = () => !this.#entries.has(id);
+    const letGo = async () => {
+      this.#forking.delete(source);
+      const isThere = !isGone() || (await this.#process.traces.open(id).catch(() => true)) !== undefined;
+      if (!isThere) await removeWorkspace(this.#process, source, this.#atWork);
+    };
     try {
       const trace = await this.#process.traces.open(id);
       if (trace === undefined) return undefined;
-      const isGone = () => !this.#entries.has(id);
-      const made = await this.#adopt(() => forkSession(this.#process, { record: source, trace }, request, isGone));
+      const from = { record: source, trace, isGone, letGo };
+      const made = await this.#adopt(() => forkSession(this.#process, from, request));
       return made.ok || !isGone() ? made : undefined;
     } finally {
-      this.#forking.delete(source);
-      const isGone = !this.#entries.has(id) && (await this.#process.traces.open(id)) === undefined;
-      if (isGone) await this.#removeWorkspace(source);
+      await letGo();
     }
   }
 
@@ -206,7 +205,7 @@ export class SessionManager implements SessionHost {
     try {
       await children;
       await this.#family.remove(entry, this.#entries.get(entry.record.parentSessionId ?? ""), this.#process);
-      await this.#process.traces.remove(id);
+      await this.#process.traces.remove(id, () => removeWorkspace(this.#process, entry.record, this.#atWork));
     } catch (error) {
       // It is still on the disk, so it is still there: another DELETE may have more luck.
       delete entry.session;
@@ -215,7 +214,6 @@ export class SessionManager implements SessionHost {
       this.#family.add(entry);
       throw error;
     }
-    await this.#removeWorkspace(entry.record);
     this.#events.deleted(owner, id);
     return true;
   }
@@ -243,6 +241,7 @@ export class SessionManager implements SessionHost {
     const farewell = toLine({ type: "shutdown", retryMs });
     this.#events.end(farewell);
     await drainSessions([...this.#entries.values()], farewell);
+    await this.#sweeping;
     await this.#process.traces.close();
   }
 
@@ -284,9 +283,9 @@ export class SessionManager implements SessionHost {
     };
   }
 
-  #removeWorkspace(removed: SessionRecord): Promise<void> {
-    const others = [...this.#entries.values()].map(({ record }) => record);
-    return removeWorkspace(this.#process, removed, [...others, ...this.#forking]);
+  /** Whose Workspaces are in use. */
+  get #atWork(): SessionRecord[] {
+    return [...recordsOf(this.#entries.values()), ...this.#forking];
   }
 
   /** @returns how many Sessions are in memory then. */

@@ -67,6 +67,8 @@ export interface RecordStore {
    * it is undefined, and `recordFromMeta` makes one from the Trace.
    */
   readAll(sessionIds: readonly string[]): Promise<(SessionRecord | undefined)[]>;
+  /** The record of what is left of a Session in another folder than its own; undefined as in `readAll`. */
+  readIn(folder: string, sessionId: string): Promise<SessionRecord | undefined>;
   /**
    * Resolves when the record, or a later one of the same Session, is in place of the old. Rejects with StorageError,
    * also when the Session's folder is gone; the old record is then as it was.
@@ -84,9 +86,10 @@ export interface RecordStoreOptions {
 export function createRecordStore({ traces, fs = diskFs, fsync, log }: RecordStoreOptions): RecordStore {
   const writers = new Map<string, LatestWriter>();
   const pathOf = (sessionId: string) => join(traces.folder(sessionId), RECORD_FILE);
-  const read = (sessionId: string) => readRecord(fs, pathOf(sessionId), sessionId, log);
+  const readIn = (folder: string, sessionId: string) => readRecord(fs, join(folder, RECORD_FILE), sessionId, log);
   return {
-    readAll: (sessionIds) => mapBounded(sessionIds, READ_CONCURRENCY, read),
+    readIn,
+    readAll: (sessionIds) => mapBounded(sessionIds, READ_CONCURRENCY, (id) => readIn(traces.folder(id), id)),
     write: async (record) => {
       const { sessionId } = record;
       let writer = writers.get(sessionId);

@@ -1,7 +1,8 @@
 // All Traces below one data directory: `sessions/<sessionId>/trace-000001.jsonl` and so on.
 //
 // A Session's folder appears and disappears by one rename each, so that no crash leaves half of it to be listed. What
-// was staged or taken away when the process ended begins with a dot and is removed at the next start.
+// was staged or taken away when the process ended begins with a dot and is left to the sweep of the next one. What goes
+// with a Session elsewhere is made after such a folder and removed before it: so the next process knows of it.
 
 import { join } from "node:path";
 import type { Clock } from "../clock.js";
@@ -11,12 +12,12 @@ import { writeNewTrace } from "./new-trace.js";
 import { errnoOf, onDisk, StorageError } from "./storage-error.js";
 import { diskFs, type FsyncPolicy, replaceFile, type TraceFs } from "./trace-fs.js";
 import type { FileIndex } from "./trace-index.js";
-import type { BesideFiles, Trace, TraceLog, TraceStore } from "./trace-store.js";
+import type { BesideFiles, Leftover, Trace, TraceLog, TraceStore } from "./trace-store.js";
 
 // An id is a folder's name and comes from URLs: no separator, no dot in front.
 const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 const PROBE = ".probe";
-const LEFTOVER = /^\.(new-|gone-|probe)/;
+const LEFTOVER = /^\.(new|gone)-/;
 
 export interface TraceStoreOptions {
   /** The data directory. */
@@ -27,7 +28,7 @@ export interface TraceStoreOptions {
   log: TraceLog;
 }
 
-/** Makes the folders that are missing and clears what an earlier process left half done. */
+/** Makes the folders that are missing. */
 export async function createTraceStore(options: TraceStoreOptions): Promise<TraceStore> {
   const store = new JsonlStore({ fs: diskFs, ...options });
   await store.prepare();
@@ -41,6 +42,7 @@ class JsonlStore implements TraceStore {
   /** One object for each open Trace: two writers on one file would tear each other's records. */
   readonly #open = new Map<string, Promise<JsonlTrace | undefined>>();
   readonly #closing = new Map<string, Promise<void>>();
+  readonly #leftovers: string[] = [];
   /** One at a time: all who ask meanwhile have the same answer. */
   #probing: Promise<boolean> | undefined;
 
@@ -56,7 +58,9 @@ class JsonlStore implements TraceStore {
       await this.#fs.makeFolder(this.#root);
       if (this.#options.fsync !== "off") await this.#fs.syncFolder(this.#options.dir);
       for (const name of await this.#fs.list(this.#root)) {
-        if (LEFTOVER.test(name)) await this.#fs.remove(join(this.#root, name));
+        // Now, as long as none is this process's own.
+        if (LEFTOVER.test(name)) this.#leftovers.push(name);
+        else if (name.startsWith(PROBE)) await this.#fs.remove(join(this.#root, name));
       }
     });
   }
@@ -70,6 +74,7 @@ class JsonlStore implements TraceStore {
     sessionId: string,
     records: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
     beside: BesideFiles | (() => BesideFiles) = {},
+    undo?: () => Promise<void>,
   ): Promise<Trace> {
     const folder = this.folder(sessionId);
     const staged = join(this.#root, `.new-${sessionId}`);
@@ -78,13 +83,13 @@ class JsonlStore implements TraceStore {
     // An error does not say whether the rename was done, so after it the name is taken back as well.
     let wasNamed = false;
     try {
-      await onDisk("write_failed", "a session could not be created", () => this.#fs.makeFolder(staged));
+      await onDisk("write_failed", "a session could not be created", async () => {
+        await this.#fs.makeFolder(staged);
+        if (typeof beside !== "function") await this.#putBeside(staged, beside);
+      });
       const files = await writeNewTrace(this.#fs, staged, records, fsync);
       await onDisk("write_failed", "a session could not be created", async () => {
-        const texts = typeof beside === "function" ? beside() : beside;
-        for (const [name, text] of Object.entries(texts)) {
-          await replaceFile(this.#fs, join(staged, name), text, fsync);
-        }
+        if (typeof beside === "function") await this.#putBeside(staged, beside());
         if (fsync === "always") await this.#fs.syncFolder(staged);
         wasNamed = true;
         await this.#fs.rename(staged, folder);
@@ -94,9 +99,16 @@ class JsonlStore implements TraceStore {
       this.#open.set(sessionId, Promise.resolve(trace));
       return trace;
     } catch (error) {
-      await this.#clear(staged);
       if (wasNamed) await this.#clear(folder);
+      await undo?.();
+      await this.#clear(staged);
       throw error;
+    }
+  }
+
+  async #putBeside(folder: string, files: BesideFiles): Promise<void> {
+    for (const [name, text] of Object.entries(files)) {
+      await replaceFile(this.#fs, join(folder, name), text, this.#options.fsync);
     }
   }
 
@@ -118,7 +130,7 @@ class JsonlStore implements TraceStore {
     return names.filter((name) => SESSION_ID.test(name));
   }
 
-  async remove(sessionId: string): Promise<void> {
+  async remove(sessionId: string, takeAlong?: () => Promise<void>): Promise<void> {
     const folder = this.folder(sessionId);
     const gone = join(this.#root, `.gone-${sessionId}`);
     await onDisk("write_failed", "a session could not be removed", async () => {
@@ -131,9 +143,18 @@ class JsonlStore implements TraceStore {
       // Writes under way now go to files without a name, and none can make a new one below a folder that is not there.
       const trace = await this.#open.get(sessionId)?.catch(() => undefined);
       await trace?.discard();
+      await takeAlong?.();
       await this.#fs.remove(gone);
       if (this.#options.fsync === "always") await this.#fs.syncFolder(this.#root);
     });
+  }
+
+  async *sweep(): AsyncGenerator<Leftover, void, void> {
+    for (const name of this.#leftovers.splice(0)) {
+      const folder = join(this.#root, name);
+      yield { sessionId: name.replace(LEFTOVER, ""), folder };
+      await this.#clear(folder);
+    }
   }
 
   isWritable(): Promise<boolean> {
@@ -211,7 +232,7 @@ class JsonlStore implements TraceStore {
     try {
       await this.#fs.remove(path);
     } catch (error) {
-      this.#options.log.warn({ err: error, path }, "what was left of a session that could not be created stays");
+      this.#options.log.warn({ err: error, path }, "what is left of a session that is none stays until the next start");
     }
   }
 }

@@ -58,6 +58,12 @@ export interface Trace {
   close(): Promise<void>;
 }
 
+/** What a process left of a Session that it was making or deleting when it ended. */
+export interface Leftover {
+  sessionId: string;
+  folder: string;
+}
+
 /** Names to texts. */
 export type BesideFiles = Readonly<Record<string, string>>;
 
@@ -68,19 +74,26 @@ export interface TraceStore {
    * Makes a new Session's folder with its first records and the files that belong beside them (name to text) in one
    * step: after a crash at any instant all of it is there or nothing. A `session_meta` after the first record begins
    * a new file. Batches are taken one at a time, so that a large import costs the memory of one; what stands beside is
-   * asked for when the last has been taken. Whatever the batches throw is thrown on, and nothing is left then.
+   * asked for when the last has been taken, unless it is given. Whatever the batches throw is thrown on, and nothing is
+   * left then: `undo`, which must not reject, is done before what was staged goes.
    */
   create(
     sessionId: string,
     records: Iterable<readonly string[]> | AsyncIterable<readonly string[]>,
     beside?: BesideFiles | (() => BesideFiles),
+    undo?: () => Promise<void>,
   ): Promise<Trace>;
   /** @returns the Trace (the same object while it is open), or undefined when there is none of that id. */
   open(sessionId: string): Promise<Trace | undefined>;
   /** The ids of all Sessions that have a folder, in no order. Opens none of them. */
   list(): Promise<string[]>;
-  /** Deletes a Session's folder. It is gone at once for every reader, and no write under way brings it back. */
-  remove(sessionId: string): Promise<void>;
+  /**
+   * Deletes a Session's folder. It is gone at once for every reader, and no write under way brings it back.
+   * @param takeAlong removes what goes with it, before the last trace of the Session is gone. Must not reject.
+   */
+  remove(sessionId: string, takeAlong?: () => Promise<void>): Promise<void>;
+  /** What earlier processes left, each once. It is removed when the next is asked for: what goes with it goes first. */
+  sweep(): AsyncGenerator<Leftover, void, void>;
   /** @returns whether the data directory takes a write now. */
   isWritable(): Promise<boolean>;
   /** Closes every open Trace. */

@@ -80,6 +80,7 @@ describe("creating a Session", () => {
           expect(await linesOf((await store.open("s"))!)).toEqual([META(0), record(1), META(2)]);
           expect(later.file("/data/sessions/s/session.json").bytes.toString()).toBe("{}");
         }
+        for await (const { sessionId } of store.sweep()) expect(sessionId).toBe("s");
         expect(later.paths().filter((path) => path.includes("/."))).toEqual([]);
       }
     }
@@ -129,7 +130,14 @@ describe("removing a Session", () => {
     await (await onDisk()).create("s", [[META()]]);
     await mkdir(join(dir, "sessions", ".gone-t"));
     await writeFile(join(dir, "sessions", ".gone-t", "trace-000001.jsonl"), "x");
-    expect(await (await onDisk()).list()).toEqual(["s"]);
+    const next = await onDisk();
+    expect(await next.list()).toEqual(["s"]);
+    const left: string[] = [];
+    for await (const { sessionId, folder } of next.sweep()) {
+      left.push(sessionId);
+      expect(await readdir(folder)).toEqual(["trace-000001.jsonl"]);
+    }
+    expect(left).toEqual(["t"]);
     expect(await readdir(join(dir, "sessions"))).toEqual(["s"]);
   });
 });
