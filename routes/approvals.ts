@@ -37,7 +37,6 @@ export function approvalRoutes(app: App, { host }: RouteContext): void {
         ...OF_A_SESSION,
         "approval_not_found",
         "approval_already_decided",
-        "storage_failed",
       ),
     },
     handler: async (request, reply) => {

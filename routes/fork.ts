@@ -25,7 +25,6 @@ export function forkRoutes(app: App, { host }: RouteContext): void {
         "unknown_model",
         "ordinal_not_committed",
         "task_in_progress",
-        "storage_failed",
       ),
     },
     handler: async (request, reply) => {

@@ -30,7 +30,6 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
         { 200: historySchema.describe("Records in order, and the open fragments") },
         "invalid_request",
         ...OF_A_SESSION,
-        "storage_failed",
       ),
     },
     handler: (request, reply) =>

@@ -35,7 +35,6 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
         "images_not_supported",
         "file_not_supported",
         "too_many_queued",
-        "storage_failed",
       ),
     },
     handler: (request, reply) =>
@@ -69,7 +68,6 @@ export function queueRoutes(app: App, { host }: RouteContext): void {
         { 200: queueItemSchema.describe("The item: it will not run") },
         ...OF_A_SESSION,
         "not_pending",
-        "storage_failed",
       ),
     },
     handler: (request) =>

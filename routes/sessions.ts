@@ -118,11 +118,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       params: sessionParams,
       body: patchSessionBody,
       ...optionalBody,
-      ...answersToChange(
-        { 200: sessionSchema.describe("The Session as it is now") },
-        ...OF_A_SESSION,
-        "storage_failed",
-      ),
+      ...answersToChange({ 200: sessionSchema.describe("The Session as it is now") }, ...OF_A_SESSION),
     },
     handler: (request) =>
       useSession(host, request.params.id, request.owner, async (session) => orThrow(await session.patch(request.body))),
@@ -137,7 +133,7 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       summary: "Remove a Session",
       description: "A running Task is aborted first and streams end. Its children go with it; a named Workspace stays.",
       params: sessionParams,
-      ...answersToChange({ 204: noContent("It is gone") }, "session_not_found"),
+      ...answersToChange({ 204: noContent("It is gone") }, "session_not_found", "storage_failed"),
     },
     handler: async (request, reply) => {
       const removed = await host.remove(request.params.id, request.owner);

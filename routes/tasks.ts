@@ -50,7 +50,6 @@ export function taskRoutes(app: App, context: RouteContext): void {
         "idempotency_mismatch",
         "too_many_tasks",
         "too_many_streams",
-        "storage_failed",
       ),
     },
     handler: async (request, reply) => {
@@ -97,11 +96,7 @@ export function taskRoutes(app: App, context: RouteContext): void {
       params: sessionParams,
       body: abortBody,
       ...optionalBody,
-      ...answersToChange(
-        { 202: noContent("It will end"), 204: noContent("Nothing was running") },
-        ...OF_A_SESSION,
-        "storage_failed",
-      ),
+      ...answersToChange({ 202: noContent("It will end"), 204: noContent("Nothing was running") }, ...OF_A_SESSION),
     },
     handler: (request, reply) =>
       useSession(host, request.params.id, request.owner, async (session) => {
@@ -130,7 +125,6 @@ export function taskRoutes(app: App, context: RouteContext): void {
         "task_in_progress",
         "model_unavailable",
         "too_many_tasks",
-        "storage_failed",
       ),
     },
     handler: (request, reply) =>

@@ -3,7 +3,9 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import * as contracts from "../src/http/contracts.js";
 import * as events from "../src/http/contracts-stream.js";
-import { type Loose, startServer } from "./support/http-server.js";
+import { refuse } from "../src/result.js";
+import { StorageError } from "../src/trace/storage-error.js";
+import { type Loose, makeSession, startServer } from "./support/http-server.js";
 
 const PATHS_WITHOUT_WORDS = /^\/(docs|$)|^\*$|\.(html|css|js|svg|png|ico|woff2|webmanifest)$/;
 
@@ -84,6 +86,69 @@ describe("the document", () => {
     const references = new Set([...text.matchAll(/"#\/components\/schemas\/([^"]+)"/g)].map((match) => match[1]));
     expect([...references].sort()).toEqual(Object.keys(schemas).sort());
     expect(Object.keys(schemas).filter((name) => name.endsWith("Input"))).toEqual([]);
+  });
+});
+
+describe("on a disk that refuses", () => {
+  const unreadable = (): never => {
+    throw new StorageError("read_failed", "a trace could not be read");
+  };
+  const unwritable = async () => refuse("storage_failed", "a record could not be written");
+
+  /** A host of one Session that does nothing for which the disk is needed. @param isRead what there is can be read */
+  async function refusing(isRead: boolean) {
+    const server = await startServer();
+    const id = await makeSession(server);
+    const { host } = server;
+    Object.assign(host, { create: unwritable, fork: unwritable, importTrace: unwritable, remove: unreadable });
+    if (!isRead) Object.assign(host, { use: unreadable });
+    const session = host.sessions.get(id) as object;
+    for (const call of ["patch", "submit", "steer", "compact", "recall", "decide", "abort"])
+      Object.assign(session, { [call]: unwritable });
+    return { server, id };
+  }
+
+  const bodies: Loose = {
+    steerTask: { input: "hello" },
+    submitTask: { input: "hello" },
+    decideApproval: { decision: "allow" },
+    forkSession: { ordinal: 0 },
+    importSession: "{}",
+  };
+
+  /** The status alone: a stream that is opened has no end. */
+  async function statusOf(url: string, method: string, operationId: string): Promise<number> {
+    const leave = new AbortController();
+    const body = bodies[operationId];
+    const type = typeof body === "string" ? "application/x-ndjson" : "application/json";
+    const { status } = await fetch(url, {
+      method,
+      signal: leave.signal,
+      redirect: "manual",
+      ...(body && { headers: { "content-type": type }, body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    leave.abort();
+    return status;
+  }
+
+  test("every call answers what is documented of it, and 507 is documented where it comes and nowhere else", async () => {
+    const { document } = await made();
+    const documented = new Set<string>();
+    const found = new Set<string>();
+    for (const isRead of [true, false]) {
+      const { server, id } = await refusing(isRead);
+      for (const [path, item] of Object.entries<Loose>(document.paths)) {
+        const url = server.url + path.replaceAll(/\{(id|sessionId)\}/g, id).replaceAll(/\{\w+\}/g, "call-1");
+        for (const [method, { operationId, responses }] of Object.entries<Loose>(item)) {
+          const status = String(await statusOf(url, method.toUpperCase(), operationId));
+          expect([operationId, Object.keys(responses)]).toEqual([operationId, expect.arrayContaining([status])]);
+          if (status === "507") found.add(operationId);
+          if ("507" in responses) documented.add(operationId);
+        }
+      }
+    }
+    expect([...documented].sort()).toEqual([...found].sort());
+    expect(found.size).toBeGreaterThan(15);
   });
 });
 

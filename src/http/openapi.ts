@@ -57,8 +57,12 @@ const WITH_BODY: readonly ErrorCode[] = [
   "unsupported_media_type",
 ];
 
-/** What every call about one Session may answer that has to have it in memory. */
-export const OF_A_SESSION = ["session_not_found", "too_many_sessions"] as const satisfies readonly ErrorCode[];
+/** What every call about one Session may answer that has to have it in memory: its Trace may have to be read for that. */
+export const OF_A_SESSION = [
+  "session_not_found",
+  "too_many_sessions",
+  "storage_failed",
+] as const satisfies readonly ErrorCode[];
 
 type Answers = Record<number, unknown>;
 
