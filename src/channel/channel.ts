@@ -5,13 +5,13 @@
 
 import { ChannelFigures } from "./channel-figures.js";
 import { formatEventId } from "./event-id.js";
-import { EventRing, type Place } from "./event-ring.js";
+import { EventRing } from "./event-ring.js";
 import { EACH_TURN, type FlushPace } from "./flush-pacer.js";
 import { messageFrame, serverEventFrame } from "./frame.js";
 import type { HeartbeatWheel } from "./heartbeat.js";
 import type { BudgetShare, ReplayBudget } from "./replay-budget.js";
 import { type Feed, type SharedBatches, Subscriber } from "./subscriber.js";
-import type { DropReason, ResyncReason, Sink, SubscribeOptions } from "./subscription.js";
+import type { DropReason, Place, ResyncReason, Sink, SubscribeOptions } from "./subscription.js";
 
 /** What an operator may want to count or log. */
 export type ChannelStat =
@@ -95,6 +95,16 @@ export class Channel {
   /** The id of the newest message; `<epoch>-0` before the first. */
   get headId(): string {
     return this.#idOf(this.#ring.lastSeq);
+  }
+
+  /** The number of the newest message, 0 before the first. */
+  get lastSeq(): number {
+    return this.#ring.lastSeq;
+  }
+
+  /** The place of whatever comes next. */
+  get head(): Place {
+    return this.#ring.end;
   }
 
   get subscribers(): number {

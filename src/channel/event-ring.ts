@@ -10,12 +10,7 @@ import type { ChannelFigures } from "./channel-figures.js";
 import { type FramedBytes, framed } from "./frame.js";
 import { releaseFrame } from "./frame-memory.js";
 import { SlidingWindow } from "./sliding-window.js";
-
-/** What comes next for a reader: the message `seq`, unless the note `note` stands before it. */
-export interface Place {
-  readonly seq: number;
-  readonly note: number;
-}
+import type { Place } from "./subscription.js";
 
 /** Consecutive entries as they go out in one write. */
 export interface Batch {
@@ -149,10 +144,12 @@ export class EventRing {
   /**
    * The entries from `place` on, at most 64 KB of them (one at least) or a block, as one buffer.
    * @param endsAt cuts the batch after the first note whose tag it accepts.
+   * @param last the number of the last message that may be in it
    * @returns undefined when nothing comes after `place`.
    */
-  batchFrom(place: Place, endsAt?: (tag: string) => boolean): Batch | undefined {
-    const block = this.#blockAt(place);
+  batchFrom(place: Place, endsAt?: (tag: string) => boolean, last = this.lastSeq): Batch | undefined {
+    if (place.seq > last && last < this.lastSeq) return undefined;
+    const block = place.seq + BLOCK - 1 <= last ? this.#blockAt(place) : undefined;
     if (block) {
       const to = { seq: place.seq + BLOCK, note: place.note };
       return { bytes: block, from: place, to, count: BLOCK, isLast: false };
@@ -167,7 +164,7 @@ export class EventRing {
     while (!isLast) {
       const next = note < this.#notes.end ? this.#notes.at(note) : undefined;
       const isNote = next !== undefined && next.after < seq;
-      if (!isNote && seq >= this.#messages.end) break;
+      if (!isNote && seq > last) break;
       const frame = isNote ? next.frame : this.#messages.at(seq);
       if (frames.length > 0 && (bytes + frame.length > BATCH_BYTES || this.#isBlock(seq))) break;
       frames.push(frame);

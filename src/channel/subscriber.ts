@@ -6,10 +6,10 @@
 
 import type { ChannelFigures } from "./channel-figures.js";
 import { formatEventId, parseEventId } from "./event-id.js";
-import type { Batch, EventRing, Place } from "./event-ring.js";
+import type { Batch, EventRing } from "./event-ring.js";
 import { type FramedBytes, framed, PING, RETRY, serverEventFrame } from "./frame.js";
 import type { Heartbeat, HeartbeatWheel } from "./heartbeat.js";
-import type { DropReason, ResyncReason, Sink, SubscribeOptions } from "./subscription.js";
+import type { DropReason, Place, ResyncReason, Sink, Span, SubscribeOptions } from "./subscription.js";
 
 /** What a Subscriber needs of its Channel. */
 export interface Feed {
@@ -50,6 +50,8 @@ export class Subscriber {
   #phase: Phase = "open";
   #place: Place;
   #isSnapshotDue = true;
+  /** What it is to see has begun, as far as it has come. */
+  #isInSpan: boolean;
   /** The first event on the connection is still to come. */
   #isFirst = true;
   /** Since when the Sink has been full, or ending. */
@@ -60,6 +62,8 @@ export class Subscriber {
     this.#sink = sink;
     this.#options = options;
     this.#place = feed.ring.end;
+    const span = options.span?.();
+    this.#isInSpan = span === undefined || span.begin !== undefined || span.isOver;
     this.#farewell = feed.farewell;
     this.#heartbeat = feed.heartbeat.join(() => this.#beat());
     sink.onDrain(() => this.#resume());
@@ -94,9 +98,21 @@ export class Subscriber {
     const id = parseEventId(lastEventId);
     if (!id) return "not_an_id";
     if (id.epoch !== epoch) return "other_epoch";
-    const place = ring.find(id.seq);
+    const span = this.#options.span?.();
+    const place = span === undefined ? ring.find(id.seq) : this.#placeIn(span, id.seq);
     if (typeof place !== "string") this.#feed.figures.replays += 1;
     return place;
+  }
+
+  /** Where a reader that has message `seq` goes on with a part of the whole. */
+  #placeIn({ begin, last, isOver }: Span, seq: number): Place | ResyncReason {
+    const { ring } = this.#feed;
+    if (seq >= ring.lastSeq) return ring.find(seq);
+    if (begin === undefined && !isOver) return ring.end;
+    if (last !== undefined && seq >= last) return ring.end;
+    // What came between is not known to be its own.
+    if (isOver && last === undefined) return "evicted";
+    return ring.find(Math.max(seq, (begin?.seq ?? 0) - 1));
   }
 
   #pump(shared?: SharedBatches): void {
@@ -104,6 +120,7 @@ export class Subscriber {
     while (this.#phase === "open" && this.#waitingSince === undefined) {
       // How things stood in mid-replay is nothing to a reader whose snapshot is still to come.
       if (this.#isSnapshotDue) this.#skipTo({ seq: this.#place.seq, note: ring.end.note });
+      else if (!this.#isInSpan && !this.#comesToSpan()) return;
       if (ring.hasPassed(this.#place)) {
         this.#resync("slow_reader");
         continue;
@@ -122,10 +139,25 @@ export class Subscriber {
     }
   }
 
+  /** Goes to the beginning of what it is to see, if it is there. @returns false when there is nothing to do for now */
+  #comesToSpan(): boolean {
+    const { begin, isOver } = this.#options.span?.() ?? { isOver: false };
+    if (begin !== undefined) {
+      this.#place = begin;
+      this.#isInSpan = true;
+      return true;
+    }
+    this.#skipTo(this.#feed.ring.end);
+    // It never began: how it ended is all there is of it.
+    if (isOver) this.#writeSnapshot([], undefined);
+    return this.#feed.isEnded && !isOver;
+  }
+
   #nextBatch(shared: SharedBatches | undefined): Batch | undefined {
-    const { endsAt } = this.#options;
+    const { endsAt, span } = this.#options;
     // A stream with an end of its own may have to be cut where the others go on.
-    if (!shared || endsAt) return this.#feed.ring.batchFrom(this.#place, endsAt);
+    if (!shared || endsAt)
+      return this.#feed.ring.batchFrom(this.#place, endsAt, this.#isSnapshotDue ? span?.().last : undefined);
     const known = shared.get(this.#place.seq);
     if (known?.from.note === this.#place.note) return known;
     const batch = this.#feed.ring.batchFrom(this.#place);

@@ -28,11 +28,33 @@ export interface Snapshot {
   readonly over?: boolean;
 }
 
+/** What comes next for a reader, in the order of messages and server events. Opaque outside of the Channel. */
+export interface Place {
+  readonly seq: number;
+  readonly note: number;
+}
+
+/** A part of what a Channel carries. */
+export interface Span {
+  /** Where it begins; absent while it has not, and where that is not known any more. */
+  readonly begin?: Place;
+  /** The number of its last message; absent while it goes on, and where that is not known any more. */
+  readonly last?: number;
+  /** True when nothing more of it comes. */
+  readonly isOver: boolean;
+}
+
 export interface SubscribeOptions {
   /** Where the reader was. Hostile input; empty or absent is a fresh connection. */
   readonly lastEventId?: string;
   /** Describes the head when it is called: at once, or later when the reader reaches the head. */
   readonly snapshot: () => Snapshot;
+  /**
+   * The reader sees this part alone: after the snapshot it waits for its beginning. Asked whenever something is due. Where
+   * it ends for one that keeps up is for `endsAt` to say, which is needed with it; one that reads it later has the
+   * snapshot at its end.
+   */
+  readonly span?: () => Span;
   /** The stream ends after an announced event with such a tag. */
   readonly endsAt?: (tag: string) => boolean;
 }

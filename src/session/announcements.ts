@@ -2,9 +2,10 @@
 // live. While the Session works for a parent, the parent's side hears of it too.
 
 import type { Channel } from "../channel/channel.js";
-import type { Sink, Snapshot } from "../channel/subscription.js";
+import type { Sink, Snapshot, SubscribeOptions } from "../channel/subscription.js";
 import { type OmniMessage, toLine } from "../protocol/message.js";
 import type { ParentLink } from "./children.js";
+import { TaskSpans } from "./task-spans.js";
 import { endTag, type TaskStateFacts, taskStateEvent } from "./task-state.js";
 import type { ApprovalMode, ApprovalView, TaskView } from "./types.js";
 
@@ -19,11 +20,13 @@ export interface AnnouncementsDeps {
 
 export class Announcements {
   readonly #deps: AnnouncementsDeps;
+  readonly #spans: TaskSpans;
   /** The Task that runs for a parent, and the parent's side. */
   #errand: { taskId: string; parent: ParentLink } | undefined;
 
   constructor(deps: AnnouncementsDeps) {
     this.#deps = deps;
+    this.#spans = new TaskSpans(deps.channel);
   }
 
   /** The parent's mode while the Session works for it. */
@@ -46,8 +49,14 @@ export class Announcements {
     this.#errand?.parent.announced(event);
   }
 
+  /** From here on what is shown is of this Task. */
+  begins(taskId: string): void {
+    this.#spans.begin(taskId);
+  }
+
   /** How things stand; `endedTaskId` is over at this place. */
   state(endedTaskId?: string): void {
+    if (endedTaskId !== undefined) this.#spans.end(endedTaskId);
     this.#deps.channel.announce(
       this.#stateEvent(endedTaskId),
       endedTaskId === undefined ? undefined : endTag(endedTaskId),
@@ -64,14 +73,24 @@ export class Announcements {
     this.#deps.channel.subscribe(sink, {
       ...(lastEventId === undefined ? {} : { lastEventId }),
       snapshot: () => this.#snapshot(untilTask),
-      ...(untilTask === undefined ? {} : { endsAt: (tag: string) => tag === endTag(untilTask) }),
+      ...(untilTask === undefined ? {} : this.#alone(untilTask)),
     });
+  }
+
+  /** One Task and nothing else. */
+  #alone(taskId: string): Required<Pick<SubscribeOptions, "span" | "endsAt">> {
+    return {
+      span: () => ({ ...this.#spans.of(taskId), isOver: this.#task(taskId).state === "ended" }),
+      endsAt: (tag) => tag === endTag(taskId),
+    };
   }
 
   #snapshot(untilTask: string | undefined): Snapshot {
     // One that is not known any more neither waits nor runs: its end will not be announced.
-    const over = untilTask !== undefined && this.#task(untilTask).state === "ended";
-    if (over) return { events: [this.#stateEvent(untilTask)], over };
+    const state = untilTask === undefined ? undefined : this.#task(untilTask).state;
+    if (state === "ended") return { events: [this.#stateEvent(untilTask)], over: true };
+    // What is asked now is another Task's.
+    if (state === "queued") return { events: [this.#stateEvent()] };
     const requests = this.#deps.approvals().map((view) => toLine({ type: "approval_request", ...view }));
     return { events: [this.#stateEvent(), ...requests] };
   }

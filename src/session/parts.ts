@@ -103,6 +103,7 @@ export function assembleParts(deps: SessionDeps, owner: PartsOwner): Parts {
     touch: owner.touch,
     isRemoved: owner.isRemoved,
     announce: (endedTaskId) => readers.state(endedTaskId),
+    begins: (taskId) => readers.begins(taskId),
     progress: (event) => readers.event({ type: "tool_progress", ...event }),
   });
   return { ledger, approvals, children, readers, runner, openApprovals };

@@ -18,6 +18,8 @@ export interface TaskRunnerDeps {
   isRemoved(): boolean;
   /** Tells the readers how things stand; `endedTaskId` is over at this place. */
   announce(endedTaskId?: string): void;
+  /** What the readers are told from here on is of this Task. */
+  begins(taskId: string): void;
   /** Tells the readers that a tool lives whose output is held back. */
   progress(event: object): void;
 }

@@ -149,6 +149,7 @@ export class TaskRunner {
     const task = this.#take(running.taskId, session.claimTask({ force: true }));
     const resumption = { calls: journal.unfinished.undecided, turns: journal.turns };
     task.started = true;
+    this.#deps.begins(task.taskId);
     const llm = await clientForAccepted(this.#deps.record().workspace, session);
     // Nobody finds the Session running and not yet asking.
     const progress = new Promise<void>((resolve) => {
@@ -197,6 +198,7 @@ export class TaskRunner {
   #begin(task: RunningTask, llm: TaskDeps["llm"], thinkingLevel: ThinkingLevel | undefined): void {
     task.started = true;
     this.#ledger.begun();
+    this.#deps.begins(task.taskId);
     this.#deps.touch();
     this.#deps.announce();
     void this.#run(task, llm, thinkingLevel);

@@ -63,19 +63,21 @@ describe("whenBusy", () => {
     await expectLawful(server, id, reader.messages);
   });
 
-  test("queue with Accept: text/event-stream: the stream opens at once and ends with that Task", async () => {
+  test("queue with Accept: text/event-stream: the stream opens at once, and has that Task and no other", async () => {
     const { id, rest } = await busy();
     upstream.script(answer("second"));
     const own = await openSse(server.url + at(id, "/tasks"), {
       method: "POST",
       headers: { accept: "text/event-stream" },
       body: { input: "b", whenBusy: "queue" },
+      waits: true,
     });
     expect((await own.until(() => true)).data).toMatchObject({ type: "task_state", state: "running", queued: 1 });
     rest.open();
     await own.ended;
     expect(own.events.at(-1)?.data).toMatchObject({ state: "idle", ended: { status: "completed" } });
-    expect(payloads(own.messages, "text").map(({ text }) => text)).toEqual(["wait over", "second"]);
+    expect(payloads(own.messages, "text").map(({ text }) => text)).toEqual(["second"]);
+    expect(own.serverEvents("task_state").flatMap(({ ended }) => ended ?? [])).toHaveLength(1);
   });
 
   test("taken back while it waits: 200 with the item, then 404; its own stream ends, and it has ended as aborted", async () => {
