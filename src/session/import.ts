@@ -1,5 +1,6 @@
 // A Session made of an uploaded Trace. Every record is kept as it came, text and place, but for what names the Session,
-// its folder and its Workspace in each `session_meta`, and for an `ordinal` that it came with. Memory is that of one chunk and the longest line.
+// its folder and its Workspace in each `session_meta`, and for an `ordinal` that it came with. What is in memory of it is
+// one chunk and a megabyte, and of all imports together one long line.
 //
 // What a restart would leave out of a damaged file is not left out silently here: the file is refused with the lines, and
 // whoever sent it may ask to go on without them. Records of a type that is not known, or whose payload is damaged, are
@@ -49,7 +50,7 @@ export async function importSession(process: SessionProcess, source: ImportSourc
   const now = process.clock.now();
   const sessionId = sessionIdAt(now, process.newId());
   const own = { workspace: join(process.workspacesFolder, sessionId), ownsWorkspace: true };
-  const upload = new Upload(source, {
+  const upload = new Upload(source, `${own.workspace}.line`, {
     session_id: sessionId,
     agent_state: process.traces.folder(sessionId),
     workspace: own.workspace,
@@ -82,6 +83,7 @@ export async function importSession(process: SessionProcess, source: ImportSourc
 
 class Upload {
   readonly #source: ImportSource;
+  readonly #scratch: string;
   readonly #own: Readonly<Record<string, string>>;
   readonly #problems: LineProblem[] = [];
   /** The newest `session_meta`: what the Session goes on with. */
@@ -90,8 +92,9 @@ class Upload {
   /** Of the context at hand. */
   #weight = 0;
 
-  constructor(source: ImportSource, own: Readonly<Record<string, string>>) {
+  constructor(source: ImportSource, scratch: string, own: Readonly<Record<string, string>>) {
     this.#source = source;
+    this.#scratch = scratch;
     this.#own = own;
   }
 
@@ -104,7 +107,7 @@ class Upload {
   /** The records as they are stored. */
   async *batches(): AsyncGenerator<string[], void, void> {
     const { chunks, maxLineBytes } = this.#source;
-    for await (const lines of uploadedLines(chunks, maxLineBytes)) {
+    for await (const lines of uploadedLines(chunks, { maxLineBytes, scratch: this.#scratch })) {
       const batch = lines.flatMap((line) => this.#take(line) ?? []);
       if (this.#problems.length >= MAX_PROBLEMS || this.#weight < 0) break;
       if (batch.length > 0 && this.#problems.length === 0) yield batch;

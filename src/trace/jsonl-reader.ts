@@ -7,6 +7,7 @@
 import type { OmniMessage } from "../protocol/message.js";
 import { StorageError } from "./storage-error.js";
 import type { TraceFile } from "./trace-fs.js";
+import { Turns } from "./turns.js";
 
 /** Bytes taken at a time. Each is one turn of the event loop, and parsing it takes a few milliseconds. */
 export const CHUNK_BYTES = 256 * 1024;
@@ -69,22 +70,6 @@ export async function* readLines(file: TraceFile, from: number, to: number): Asy
     endTurn?.();
   }
   if (line.size > 0) yield [line.finish(to, true)];
-}
-
-/** Turns that are taken one after the other, in the order in which they were asked for. */
-class Turns {
-  #last: Promise<void> = Promise.resolve();
-
-  /** Resolves with what ends the turn, once all before it have ended. */
-  async turn(): Promise<() => void> {
-    const before = this.#last;
-    let end = () => {};
-    this.#last = new Promise((resolve) => {
-      end = resolve;
-    });
-    await before;
-    return end;
-  }
 }
 
 const longLines = new Turns();
