@@ -20,8 +20,10 @@ import "./styles/welcome.css";
 import "./styles/cards.css";
 import "./styles/terminal.css";
 import "./styles/dock.css";
+import "./styles/composer.css";
 import "./styles/code.css";
 import "./styles/phone.css";
+import "./styles/low.css";
 
 loadTheme();
 takeNames(recalled("names"));
