@@ -184,6 +184,13 @@ describe("what only one place may know", () => {
   });
 });
 
+test("nothing of ours goes by the name of Node's `process`", () => {
+  const wrong = sources.filter(({ text }) =>
+    /\b(const|let) (\{[^}]*\b)?process\b|[(,]\s*process: (?!NodeJS)/.test(text),
+  );
+  expect(wrong.map(({ path }) => path)).toEqual([]);
+});
+
 test("no list of unknown length is passed as arguments: above some hundred thousand they overflow the stack", () => {
   // The problems of a configuration, and a page of tools that is cut to its bound.
   const bounded = ["src/append.ts", "src/config.ts", "src/tools/mcp-client.ts"];

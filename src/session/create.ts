@@ -23,16 +23,16 @@ export interface Made {
 
 /** `parentSessionId`: whose child it is. */
 export async function createSession(
-  process: SessionProcess,
+  shared: SessionProcess,
   request: CreateSession,
   owner: Owner,
   { beforeRecorded, parentSessionId }: CreateOptions & { parentSessionId?: string } = {},
 ): Promise<Result<Made, SessionRefusal>> {
-  await process.mcp?.settled();
-  const checked = await check(process, request);
+  await shared.mcp?.settled();
+  const checked = await check(shared, request);
   if (!checked.ok) return checked;
-  const record = recordOf(process, request, owner, parentSessionId);
-  const meta = metaLine(process, request, record);
+  const record = recordOf(shared, request, owner, parentSessionId);
+  const meta = metaLine(shared, request, record);
   if (!meta.ok) return meta;
   const records = async function* () {
     if (record.ownsWorkspace) await makeWorkspace(record.workspace);
@@ -41,24 +41,24 @@ export async function createSession(
   try {
     const { sessionId } = record;
     await beforeRecorded?.(sessionId);
-    const undo = () => dropWorkspace(process, record);
-    const trace = await process.traces.create(sessionId, records(), recordFile(record), undo);
+    const undo = () => dropWorkspace(shared, record);
+    const trace = await shared.traces.create(sessionId, records(), recordFile(record), undo);
     return ok({ record, trace });
   } catch (error) {
-    process.log.error({ err: error }, "a Session could not be made");
+    shared.log.error({ err: error }, "a Session could not be made");
     return refuse("storage_failed", "the Session could not be recorded");
   }
 }
 
-async function check(process: SessionProcess, request: CreateSession): Promise<Result<void, SessionRefusal>> {
+async function check(shared: SessionProcess, request: CreateSession): Promise<Result<void, SessionRefusal>> {
   const { provider, modelId, workspace } = request;
   if ((provider === undefined) !== (modelId === undefined)) {
     return refuse("invalid_request", "provider and modelId go together");
   }
-  if (provider !== undefined && modelId !== undefined && process.models.find(provider, modelId) === undefined) {
+  if (provider !== undefined && modelId !== undefined && shared.models.find(provider, modelId) === undefined) {
     return refuse("unknown_model", `there is no model ${provider}/${modelId}`);
   }
-  if (request.allowOutsideWorkspace === true && !process.allowOutside) {
+  if (request.allowOutsideWorkspace === true && !shared.allowOutside) {
     return refuse("not_allowed", "this server does not permit allowOutsideWorkspace");
   }
   if (workspace !== undefined && !(isAbsolute(workspace) && (await isDirectory(workspace)))) {
@@ -68,21 +68,21 @@ async function check(process: SessionProcess, request: CreateSession): Promise<R
 }
 
 function recordOf(
-  process: SessionProcess,
+  shared: SessionProcess,
   request: CreateSession,
   owner: Owner,
   parentSessionId: string | undefined,
 ): SessionRecord {
-  const now = process.clock.now();
-  const sessionId = sessionIdAt(now, process.newId());
-  const { provider, modelId } = process.models.defaultModel;
+  const now = shared.clock.now();
+  const sessionId = sessionIdAt(now, shared.newId());
+  const { provider, modelId } = shared.models.defaultModel;
   const at = new Date(now).toISOString();
   return {
     sessionId,
     owner,
     provider: request.provider ?? provider,
     modelId: request.modelId ?? modelId,
-    workspace: request.workspace ?? join(process.workspacesFolder, sessionId),
+    workspace: request.workspace ?? join(shared.workspacesFolder, sessionId),
     ownsWorkspace: request.workspace === undefined,
     approvalMode: request.approvalMode ?? "always-ask",
     thinkingLevel: request.thinkingLevel ?? "default",
@@ -100,11 +100,11 @@ function recordOf(
 }
 
 function metaLine(
-  process: SessionProcess,
+  shared: SessionProcess,
   request: CreateSession,
   record: SessionRecord,
 ): Result<string, SessionRefusal> {
-  const tools = [...environmentOf(process, record).definitions()];
+  const tools = [...environmentOf(shared, record).definitions()];
   const isBuiltIn = (name: string) => !name.startsWith(MCP_PREFIX) && tools.some((tool) => tool.name === name);
   const unknown = request.tools?.filter((name) => !isBuiltIn(name)) ?? [];
   if (unknown.length > 0) return refuse("invalid_request", `tools: there is no tool ${unknown.join(", ")}`);
@@ -114,11 +114,11 @@ function metaLine(
     session_id: record.sessionId,
     provider: record.provider,
     model_id: record.modelId,
-    model_context_window: process.models.find(record.provider, record.modelId)?.spec.contextWindow ?? 0,
-    system_prompt: request.systemPrompt ?? process.systemPrompt ?? defaultSystemPrompt(record.workspace, names),
+    model_context_window: shared.models.find(record.provider, record.modelId)?.spec.contextWindow ?? 0,
+    system_prompt: request.systemPrompt ?? shared.systemPrompt ?? defaultSystemPrompt(record.workspace, names),
     tools,
     thinking_level: record.thinkingLevel,
-    agent_state: process.traces.folder(record.sessionId),
+    agent_state: shared.traces.folder(record.sessionId),
     workspace: record.workspace,
   });
   return ok(toLine(meta));

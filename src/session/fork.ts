@@ -27,25 +27,25 @@ export interface ForkSource extends Made {
 }
 
 export async function forkSession(
-  process: SessionProcess,
+  shared: SessionProcess,
   source: ForkSource,
   request: ForkSession,
 ): Promise<Result<Made, SessionRefusal>> {
   const { ordinal } = request;
   const { count } = source.trace;
   if (ordinal >= count) return refuse("invalid_request", `ordinal: the Session has ${count} records, from ordinal 0`);
-  const record = recordOf(process, source.record, request);
+  const record = recordOf(shared, source.record, request);
   if (!record.ok) return record;
   try {
-    const records = copyOf(source.trace, ordinal, metaOf(process, source.record, record.value));
-    const trace = await process.traces.create(record.value.sessionId, records, recordFile(record.value), source.letGo);
+    const records = copyOf(source.trace, ordinal, metaOf(shared, source.record, record.value));
+    const trace = await shared.traces.create(record.value.sessionId, records, recordFile(record.value), source.letGo);
     return ok({ record: record.value, trace });
   } catch (error) {
     if (error instanceof NotCommitted) {
       return refuse("ordinal_not_committed", `the record at ordinal ${ordinal} is inside something that has not ended`);
     }
     if (!source.isGone()) {
-      process.log.error({ err: error, sessionId: source.record.sessionId }, "a Session could not be forked");
+      shared.log.error({ err: error, sessionId: source.record.sessionId }, "a Session could not be forked");
     }
     return refuse("storage_failed", "the Session could not be recorded");
   }
@@ -53,20 +53,20 @@ export async function forkSession(
 
 /** What a fork takes over. Not what the source's own Tasks, parent and readers have to do with. */
 function recordOf(
-  process: SessionProcess,
+  shared: SessionProcess,
   source: SessionRecord,
   { ordinal, provider = source.provider, modelId = source.modelId }: ForkSession,
 ): Result<SessionRecord, SessionRefusal> {
   const isAnother = provider !== source.provider || modelId !== source.modelId;
-  if (isAnother && process.models.find(provider, modelId) === undefined) {
+  if (isAnother && shared.models.find(provider, modelId) === undefined) {
     return refuse("unknown_model", `there is no model ${provider}/${modelId}`);
   }
-  const now = process.clock.now();
+  const now = shared.clock.now();
   const at = new Date(now).toISOString();
   const { owner, workspace, ownsWorkspace, approvalMode, thinkingLevel, title } = source;
   const { maxTurns, tools, systemPrompt, allowOutsideWorkspace } = source;
   return ok({
-    sessionId: sessionIdAt(now, process.newId()),
+    sessionId: sessionIdAt(now, shared.newId()),
     ...{ owner, provider, modelId, workspace, ownsWorkspace, approvalMode, thinkingLevel, title },
     ...(maxTurns === undefined ? {} : { maxTurns }),
     ...(tools === undefined ? {} : { tools }),
@@ -82,11 +82,11 @@ function recordOf(
 }
 
 /** What every `session_meta` of the fork says differently. */
-function metaOf(process: SessionProcess, source: SessionRecord, record: SessionRecord): Record<string, unknown> {
-  const own = { session_id: record.sessionId, agent_state: process.traces.folder(record.sessionId) };
+function metaOf(shared: SessionProcess, source: SessionRecord, record: SessionRecord): Record<string, unknown> {
+  const own = { session_id: record.sessionId, agent_state: shared.traces.folder(record.sessionId) };
   const { provider, modelId } = record;
   if (provider === source.provider && modelId === source.modelId) return own;
-  const contextWindow = process.models.find(provider, modelId)?.spec.contextWindow ?? 0;
+  const contextWindow = shared.models.find(provider, modelId)?.spec.contextWindow ?? 0;
   return { ...own, provider, model_id: modelId, model_context_window: contextWindow };
 }
 

@@ -46,18 +46,18 @@ class BadFile extends Error {
 }
 
 /** @throws what the chunks throw; nothing is left then. */
-export async function importSession(process: SessionProcess, source: ImportSource, owner: Owner): Promise<Taken<Made>> {
-  const now = process.clock.now();
-  const sessionId = sessionIdAt(now, process.newId());
-  const own = { workspace: join(process.workspacesFolder, sessionId), ownsWorkspace: true };
+export async function importSession(shared: SessionProcess, source: ImportSource, owner: Owner): Promise<Taken<Made>> {
+  const now = shared.clock.now();
+  const sessionId = sessionIdAt(now, shared.newId());
+  const own = { workspace: join(shared.workspacesFolder, sessionId), ownsWorkspace: true };
   const upload = new Upload(source, `${own.workspace}.line`, {
     session_id: sessionId,
-    agent_state: process.traces.folder(sessionId),
+    agent_state: shared.traces.folder(sessionId),
     workspace: own.workspace,
   });
   const at = new Date(now).toISOString();
   const record = (): SessionRecord => {
-    const context = { sessionId, createdAt: at, lastActiveAt: at, workspacesFolder: process.workspacesFolder };
+    const context = { sessionId, createdAt: at, lastActiveAt: at, workspacesFolder: shared.workspacesFolder };
     return { ...recordFromMeta(upload.meta, context), ...own, owner };
   };
   const records = async function* () {
@@ -67,7 +67,7 @@ export async function importSession(process: SessionProcess, source: ImportSourc
   };
   try {
     const beside = () => recordFile(record());
-    const trace = await process.traces.create(sessionId, records(), beside, () => dropWorkspace(process, own));
+    const trace = await shared.traces.create(sessionId, records(), beside, () => dropWorkspace(shared, own));
     return ok({ record: record(), trace });
   } catch (error) {
     if (error instanceof BadFile) {
@@ -76,7 +76,7 @@ export async function importSession(process: SessionProcess, source: ImportSourc
       return { ...refuse("invalid_request", message), problems: error.problems };
     }
     if (!isStorageError(error)) throw error;
-    process.log.error({ err: error }, "a Trace could not be imported");
+    shared.log.error({ err: error }, "a Trace could not be imported");
     return refuse("storage_failed", "the Session could not be recorded");
   }
 }

@@ -41,23 +41,23 @@ export interface ChannelPosition {
  * @throws StorageError when the Trace cannot be read.
  */
 export async function loadSession(
-  process: SessionProcess,
+  shared: SessionProcess,
   record: SessionRecord,
   trace: Trace,
   hooks: HostHooks,
   position?: ChannelPosition,
 ): Promise<Session> {
-  const epoch = position?.epoch ?? Math.max(process.clock.now(), record.epoch + 1);
+  const epoch = position?.epoch ?? Math.max(shared.clock.now(), record.epoch + 1);
   const channel = new Channel({
     epoch,
     ...(position === undefined ? {} : { lastSeq: position.lastSeq }),
-    ...process.replay,
-    heartbeat: process.heartbeat,
-    pace: new FlushPacer(process.clock),
-    onStat: (stat) => process.onChannelStat(stat, record.sessionId),
+    ...shared.replay,
+    heartbeat: shared.heartbeat,
+    pace: new FlushPacer(shared.clock),
+    onStat: (stat) => shared.onChannelStat(stat, record.sessionId),
   });
   try {
-    return await sessionOn(channel, process, { ...record, epoch }, trace, hooks, position);
+    return await sessionOn(channel, shared, { ...record, epoch }, trace, hooks, position);
   } catch (error) {
     // Whoever asks next makes a Channel anew: this one must not stay among those of the process.
     channel.dispose();
@@ -68,19 +68,17 @@ export async function loadSession(
 /** @param record with the epoch of the Channel */
 async function sessionOn(
   channel: Channel,
-  process: SessionProcess,
+  shared: SessionProcess,
   record: SessionRecord,
   trace: Trace,
   hooks: HostHooks,
   position: ChannelPosition | undefined,
 ): Promise<Session> {
-  const { clock, log } = process;
+  const { clock, log } = shared;
   let session: Session | undefined;
-  const environment = environmentOf(process, record, (task, context) =>
-    (session as Session).runSubagent(task, context),
-  );
+  const environment = environmentOf(shared, record, (task, context) => (session as Session).runSubagent(task, context));
   const journal = new Journal({
-    trace: process.onTraceWrite === undefined ? trace : timedSink(trace, clock, process.onTraceWrite),
+    trace: shared.onTraceWrite === undefined ? trace : timedSink(trace, clock, shared.onTraceWrite),
     channel,
     now: () => clock.iso(),
     tools: () => environment.definitions(),
@@ -106,23 +104,23 @@ async function sessionOn(
   const current: SessionRecord = { ...record, usage: { ...record.usage, ...journal.usage } };
   session = new Session(current, {
     clock,
-    newId: process.newId,
+    newId: shared.newId,
     trace,
     channel,
     journal,
     environment,
-    model: () => modelOf(process, record),
+    model: () => modelOf(shared, record),
     workspaceExists: () => isDirectory(record.workspace),
-    approvalTimeoutMs: process.approvalTimeoutMs,
-    defaultMaxTurns: process.maxTurns,
-    retry: process.retry,
-    compaction: process.compaction,
+    approvalTimeoutMs: shared.approvalTimeoutMs,
+    defaultMaxTurns: shared.maxTurns,
+    retry: shared.retry,
+    compaction: shared.compaction,
     onCompactionFailed: (error) => log.warn({ sessionId: record.sessionId, error }, "a compaction failed"),
-    costOf: (usage) => costOf(process.models.find(record.provider, record.modelId)?.spec.cost, usage),
+    costOf: (usage) => costOf(shared.models.find(record.provider, record.modelId)?.spec.cost, usage),
     claimTask: hooks.claimTask,
     children: hooks.children,
     ...(position?.carried === undefined ? {} : { carried: position.carried }),
-    saveRecord: (changed) => process.records.write(changed),
+    saveRecord: (changed) => shared.records.write(changed),
     onUpdated: hooks.onUpdated,
     onFault: (error) => faultOutcome(log, record.sessionId, error),
   });
@@ -132,38 +130,38 @@ async function sessionOn(
 
 /** @param runSubagent left out where only the definitions are asked for */
 export function environmentOf(
-  process: SessionProcess,
+  shared: SessionProcess,
   record: Pick<SessionRecord, "workspace" | "allowOutsideWorkspace" | "tools" | "parentSessionId">,
   runSubagent: RunSubagent = runsNothing,
 ): ReturnType<typeof createEnvironment> {
   const tools = builtInTools({
     workspace: record.workspace,
-    allowOutsideWorkspace: record.allowOutsideWorkspace === true && process.allowOutside,
-    environment: process.commandEnvironment,
+    allowOutsideWorkspace: record.allowOutsideWorkspace === true && shared.allowOutside,
+    environment: shared.commandEnvironment,
     // A child has no children.
     ...(record.parentSessionId === undefined ? { runSubagent } : {}),
   });
   const offered = record.tools;
   return createEnvironment({
     tools: offered === undefined ? tools : tools.filter((tool) => offered.includes(tool.definition.name)),
-    ...(process.mcp === undefined ? {} : { source: process.mcp }),
-    clock: process.clock,
-    ...(process.onToolCall === undefined ? {} : { onCall: process.onToolCall }),
+    ...(shared.mcp === undefined ? {} : { source: shared.mcp }),
+    clock: shared.clock,
+    ...(shared.onToolCall === undefined ? {} : { onCall: shared.onToolCall }),
   });
 }
 
 const runsNothing: RunSubagent = () => Promise.reject(new Error("no Session is there to have a child"));
 
-function modelOf(process: SessionProcess, record: SessionRecord): ReturnType<SessionDeps["model"]> {
+function modelOf(shared: SessionProcess, record: SessionRecord): ReturnType<SessionDeps["model"]> {
   const { provider, modelId } = record;
-  const model = process.models.find(provider, modelId);
+  const model = shared.models.find(provider, modelId);
   if (model === undefined) return refuse("model_unavailable", `${provider}/${modelId} is not configured`);
   if (!model.available) {
     return refuse("model_unavailable", `${provider}/${modelId} cannot be used: ${model.reason ?? "not available"}`);
   }
   const { spec } = model;
   return ok({
-    llm: process.models.client(spec),
+    llm: shared.models.client(spec),
     contextWindow: spec.contextWindow,
     vision: spec.vision,
     documents: documentTypes(spec.protocol),

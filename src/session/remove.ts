@@ -14,23 +14,19 @@ type Other = Pick<SessionRecord, "workspace">;
  * Removes a temporary Workspace with the last of the Session that it was made for and its forks, unless another Session
  * works in it or below it. A folder that a client named is never touched, whatever the record says. Never rejects.
  */
-export async function removeWorkspace(
-  process: SessionProcess,
-  removed: Owned,
-  others: readonly Other[],
-): Promise<void> {
-  const own = join(process.workspacesFolder, basename(removed.workspace));
+export async function removeWorkspace(shared: SessionProcess, removed: Owned, others: readonly Other[]): Promise<void> {
+  const own = join(shared.workspacesFolder, basename(removed.workspace));
   if (!removed.ownsWorkspace || removed.workspace !== own) return;
   try {
     // The Session that it was made for is there, though perhaps its record cannot be read today.
-    if (await isDirectory(process.traces.folder(basename(own)))) return;
+    if (await isDirectory(shared.traces.folder(basename(own)))) return;
     const real = await realpath(own);
     const inUse = await Promise.all(others.map((other) => isWithin(other.workspace, real)));
     // Retries: a command that is just being killed may still put a file into it.
     if (!inUse.includes(true)) await rm(own, { recursive: true, force: true, maxRetries: 5, retryDelay: 20 });
   } catch (error) {
     if (errnoOf(error) === "ENOENT") return;
-    process.log.warn({ err: error, sessionId: removed.sessionId }, "a temporary Workspace could not be removed");
+    shared.log.warn({ err: error, sessionId: removed.sessionId }, "a temporary Workspace could not be removed");
   }
 }
 
@@ -39,20 +35,20 @@ export async function removeWorkspace(
  * Never rejects. @param others the Sessions that there are; undefined when it is time to stop
  */
 export async function sweepLeftovers(
-  process: SessionProcess,
+  shared: SessionProcess,
   others: () => readonly Other[] | undefined,
 ): Promise<void> {
   try {
-    for await (const { sessionId, folder } of process.traces.sweep()) {
+    for await (const { sessionId, folder } of shared.traces.sweep()) {
       // One that was still to be written tells nothing of a Workspace but the one that was made with it.
-      const own = { sessionId, workspace: join(process.workspacesFolder, sessionId), ownsWorkspace: true };
-      const left = (await process.records.readIn(folder, sessionId)) ?? own;
+      const own = { sessionId, workspace: join(shared.workspacesFolder, sessionId), ownsWorkspace: true };
+      const left = (await shared.records.readIn(folder, sessionId)) ?? own;
       const there = others();
       if (there === undefined) return;
-      await removeWorkspace(process, left, there);
+      await removeWorkspace(shared, left, there);
     }
   } catch (error) {
-    process.log.warn({ err: error }, "what an earlier process left could not be removed");
+    shared.log.warn({ err: error }, "what an earlier process left could not be removed");
   }
 }
 

@@ -33,14 +33,14 @@ const RECOVER_CONCURRENCY = 16;
 type Entry = Held;
 
 /** Reads the records of the data directory and hosts its Sessions; none of them does anything before `recover`. */
-export async function createSessionManager(process: SessionProcess): Promise<SessionManager> {
-  const records = await recordsOnDisk(process);
+export async function createSessionManager(shared: SessionProcess): Promise<SessionManager> {
+  const records = await recordsOnDisk(shared);
   const entries = new Map(records.map((record): [string, Entry] => [record.sessionId, { record, users: 0 }]));
-  return new SessionManager(process, entries);
+  return new SessionManager(shared, entries);
 }
 
 export class SessionManager implements SessionHost {
-  readonly #process: SessionProcess;
+  readonly #shared: SessionProcess;
   readonly #entries: Map<string, Entry>;
   readonly #family: Family;
   readonly #events: OwnerEvents;
@@ -52,12 +52,12 @@ export class SessionManager implements SessionHost {
   #draining = false;
   #sweeping: Promise<void> | undefined;
 
-  constructor(process: SessionProcess, entries: Map<string, Entry>) {
-    this.#process = process;
+  constructor(shared: SessionProcess, entries: Map<string, Entry>) {
+    this.#shared = shared;
     this.#entries = entries;
     this.#family = new Family(entries.values());
-    this.#places = new TaskPlaces(process.maxTasks);
-    const { heartbeat, replay, onChannelStat } = process;
+    this.#places = new TaskPlaces(shared.maxTasks);
+    const { heartbeat, replay, onChannelStat } = shared;
     this.#events = new OwnerEvents({ ...replay, heartbeat, onStat: (stat) => onChannelStat(stat) });
   }
 
@@ -68,11 +68,11 @@ export class SessionManager implements SessionHost {
     );
     await mapBounded(open, RECOVER_CONCURRENCY, (entry) => {
       const { sessionId } = entry.record;
-      return this.#load(entry, this.#process.traces.open(sessionId)).catch((err) =>
-        this.#process.log.error({ err, sessionId }, "a Session could not be recovered"),
+      return this.#load(entry, this.#shared.traces.open(sessionId)).catch((err) =>
+        this.#shared.log.error({ err, sessionId }, "a Session could not be recovered"),
       );
     });
-    this.#sweeping = sweepLeftovers(this.#process, () => (this.#draining ? undefined : this.#atWork));
+    this.#sweeping = sweepLeftovers(this.#shared, () => (this.#draining ? undefined : this.#atWork));
   }
 
   get draining(): boolean {
@@ -85,11 +85,11 @@ export class SessionManager implements SessionHost {
   }
 
   create(request: CreateSession, owner: Owner, options: CreateOptions = {}): Promise<Taken<Session>> {
-    return this.#adopt(() => createSession(this.#process, request, owner, options));
+    return this.#adopt(() => createSession(this.#shared, request, owner, options));
   }
 
   async fork(id: string, request: ForkSession, owner: Owner): Promise<Taken<Session> | undefined> {
-    if (!this.hasRoomFor(id, owner)) return tooMany(this.#process.maxSessions);
+    if (!this.hasRoomFor(id, owner)) return tooMany(this.#shared.maxSessions);
     return this.use(id, owner, (session) => session && this.#fork(session, request));
   }
 
@@ -102,14 +102,14 @@ export class SessionManager implements SessionHost {
     const isGone = () => !this.#entries.has(id);
     const letGo = async () => {
       this.#forking.delete(source);
-      const isThere = !isGone() || (await this.#process.traces.open(id).catch(() => true)) !== undefined;
-      if (!isThere) await removeWorkspace(this.#process, source, this.#atWork);
+      const isThere = !isGone() || (await this.#shared.traces.open(id).catch(() => true)) !== undefined;
+      if (!isThere) await removeWorkspace(this.#shared, source, this.#atWork);
     };
     try {
-      const trace = await this.#process.traces.open(id);
+      const trace = await this.#shared.traces.open(id);
       if (trace === undefined) return undefined;
       const from = { record: source, trace, isGone, letGo };
-      const made = await this.#adopt(() => forkSession(this.#process, from, request));
+      const made = await this.#adopt(() => forkSession(this.#shared, from, request));
       return made.ok || !isGone() ? made : undefined;
     } finally {
       await letGo();
@@ -117,13 +117,13 @@ export class SessionManager implements SessionHost {
   }
 
   importTrace(source: ImportSource, owner: Owner): Promise<Taken<Session>> {
-    return this.#adopt(() => importSession(this.#process, source, owner));
+    return this.#adopt(() => importSession(this.#shared, source, owner));
   }
 
   /** Hosts a Session that is made now. @param users who are at work with it from the beginning */
   async #adopt(make: () => Promise<Taken<Made>>, users = 0): Promise<Taken<Session>> {
     if (this.#draining) return refuse("shutting_down", "the server is shutting down");
-    const { maxSessions } = this.#process;
+    const { maxSessions } = this.#shared;
     const held = this.#makeRoom((maxSessions ?? KEPT_IN_MEMORY) - 1);
     if (maxSessions !== undefined && held >= maxSessions) return tooMany(maxSessions);
     // The place is taken before anything is awaited: many creates at once do not slip past the cap together.
@@ -162,7 +162,7 @@ export class SessionManager implements SessionHost {
   }
 
   hasRoomFor(id: string, owner: Owner): boolean {
-    const { maxSessions } = this.#process;
+    const { maxSessions } = this.#shared;
     const entry = this.#entries.get(id);
     if (maxSessions === undefined || entry?.record.owner !== owner || entry.loading !== undefined) return true;
     return this.#makeRoom(maxSessions - 1) < maxSessions;
@@ -172,10 +172,10 @@ export class SessionManager implements SessionHost {
     const entry = this.#entries.get(id);
     if (entry === undefined || entry.record.owner !== owner) return work(undefined);
     usedLast(this.#entries, id);
-    if (entry.loading === undefined) this.#makeRoom((this.#process.maxSessions ?? KEPT_IN_MEMORY) - 1);
+    if (entry.loading === undefined) this.#makeRoom((this.#shared.maxSessions ?? KEPT_IN_MEMORY) - 1);
     entry.users += 1;
     try {
-      return await work(await this.#load(entry, this.#process.traces.open(id)));
+      return await work(await this.#load(entry, this.#shared.traces.open(id)));
     } finally {
       letGo(entry);
     }
@@ -198,14 +198,14 @@ export class SessionManager implements SessionHost {
     const session = await entry.loading?.catch(() => undefined);
     if (session !== undefined) {
       session.remove();
-      await Promise.race([session.settled(), this.#process.clock.sleep(REMOVE_GRACE_MS)]);
+      await Promise.race([session.settled(), this.#shared.clock.sleep(REMOVE_GRACE_MS)]);
       // The interrupt's records have gone out; readers see them before the end.
       session.endStreams();
     }
     try {
       await children;
-      await this.#family.remove(entry, this.#entries.get(entry.record.parentSessionId ?? ""), this.#process);
-      await this.#process.traces.remove(id, () => removeWorkspace(this.#process, entry.record, this.#atWork));
+      await this.#family.remove(entry, this.#entries.get(entry.record.parentSessionId ?? ""), this.#shared);
+      await this.#shared.traces.remove(id, () => removeWorkspace(this.#shared, entry.record, this.#atWork));
     } catch (error) {
       // It is still on the disk, so it is still there: another DELETE may have more luck.
       delete entry.session;
@@ -219,7 +219,7 @@ export class SessionManager implements SessionHost {
   }
 
   models(): ReturnType<SessionHost["models"]> {
-    const { models } = this.#process;
+    const { models } = this.#shared;
     return { models: models.views(), defaultModel: models.defaultModel };
   }
 
@@ -228,7 +228,7 @@ export class SessionManager implements SessionHost {
   }
 
   async ready(): Promise<boolean> {
-    return !this.#draining && (await this.#process.traces.isWritable());
+    return !this.#draining && (await this.#shared.traces.isWritable());
   }
 
   /**
@@ -242,13 +242,13 @@ export class SessionManager implements SessionHost {
     this.#events.end(farewell);
     await drainSessions([...this.#entries.values()], farewell);
     await this.#sweeping;
-    await this.#process.traces.close();
+    await this.#shared.traces.close();
   }
 
   #load(entry: Entry, opening: Promise<Awaited<ReturnType<SessionProcess["traces"]["open"]>>>): Promise<Session> {
     entry.loading ??= opening.then(async (trace) => {
       if (trace === undefined) throw new StorageError("read_failed", "the Trace of this Session is gone");
-      entry.session = await loadSession(this.#process, entry.record, trace, this.#hooks(entry), entry.position);
+      entry.session = await loadSession(this.#shared, entry.record, trace, this.#hooks(entry), entry.position);
       entry.record = entry.session.record;
       return entry.session;
     });
@@ -265,13 +265,13 @@ export class SessionManager implements SessionHost {
       claimTask: this.#places.claim,
       children: hostedChildren({
         make: (request) =>
-          this.#adopt(() => createSession(this.#process, request, owner, { parentSessionId: sessionId }), 1),
+          this.#adopt(() => createSession(this.#shared, request, owner, { parentSessionId: sessionId }), 1),
         remove: (childId) => this.remove(childId, owner),
         letGo: (childId) => letGo(this.#entries.get(childId)),
         usage: () => this.#family.usageByChild(sessionId),
         goesOn: () => this.#entries.get(sessionId) === entry && !this.#draining,
-        allowOutside: this.#process.allowOutside,
-        onFault: (error) => this.#process.log.error({ err: error, sessionId }, "a child could not be taken back"),
+        allowOutside: this.#shared.allowOutside,
+        onFault: (error) => this.#shared.log.error({ err: error, sessionId }, "a child could not be taken back"),
       }),
       onUpdated: (record, view) => {
         entry.record = record;
