@@ -7,6 +7,7 @@ import type { Clock } from "../clock.js";
 import { answerBadRequest, answerInTurn } from "./bad-request.js";
 import type { App } from "./context.js";
 import type { Recorder } from "./recorder.js";
+import { hasBody, isAnswered } from "./rest-of-body.js";
 
 /** A client may take this long to send its request; without a limit a trickle holds a connection for ever. */
 const REQUEST_TIMEOUT_MS = 120_000;
@@ -14,8 +15,7 @@ const REQUEST_TIMEOUT_MS = 120_000;
 /** Ends every request whose body does not come in time, also one that nobody reads. */
 export function limitBodies(app: App, clock: Clock, recorder: Recorder): void {
   app.addHook("onRequest", async ({ raw, routeOptions }) => {
-    const { "content-length": length, "transfer-encoding": encoding } = raw.headers;
-    if (encoding === undefined && (length === undefined || length === "0")) return;
+    if (!hasBody(raw)) return;
     const limitMs = routeOptions.config.bodyTimeoutMs ?? REQUEST_TIMEOUT_MS;
     const cancel = clock.after(limitMs, () => endLate(raw, { clock, recorder }));
     raw.once("close", cancel);
@@ -45,7 +45,7 @@ export async function* bodyOf(
 }
 
 function endLate(raw: IncomingMessage, means: { clock: Clock; recorder: Recorder }): void {
-  if (raw.complete) return;
+  if (raw.complete || isAnswered(raw)) return;
   const error = Object.assign(new Error("the body is late"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
   // A request that was refused at once has its answer: another would be one to nothing.
   if (answerInTurn(raw.socket) !== undefined) answerBadRequest(error, raw.socket, means);

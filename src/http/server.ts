@@ -18,6 +18,7 @@ import { IdempotencyKeys } from "./idempotency.js";
 import { createLog } from "./logging.js";
 import { createMetrics, type Metrics } from "./metrics.js";
 import { createRecorder, pathOf, type Recorder } from "./recorder.js";
+import { answerBeforeBody, bodyIsOver } from "./rest-of-body.js";
 import { createRouteTable, type RouteTable } from "./route-table.js";
 import { StreamSlots } from "./streams.js";
 import { inTurn } from "./turn.js";
@@ -85,7 +86,7 @@ export async function createServer(parts: ServerParts): Promise<App> {
   // First of all: a plugin keeps the error handler that stood when it was registered.
   app.setErrorHandler(answerError);
   await addHooks(app, context, { table, recovered: parts.recovered });
-  answerExpectations(app, recorder);
+  answerExpectations(app, clock, recorder);
   app.setNotFoundHandler((request) => refuseUnknown(request, table));
   await registerRoutes(app, context);
   return app;
@@ -106,6 +107,7 @@ async function addHooks(
     inTurn(request.raw, reply.raw, done);
   });
   limitBodies(app, clock, recorder);
+  answerBeforeBody(app, clock);
 
   app.addHook("onRequest", async (request, reply) => {
     reply.header("x-request-id", request.id);
@@ -177,12 +179,19 @@ function answerError(error: unknown, request: FastifyRequest, reply: FastifyRepl
 }
 
 /** Node would answer a bare 417 to an expectation that nobody can meet. */
-function answerExpectations(app: App, recorder: Recorder): void {
-  app.server.on("checkExpectation", ({ method }, response) => {
+function answerExpectations(app: App, clock: Clock, recorder: Recorder): void {
+  app.server.on("checkExpectation", async (request, response) => {
     const status = statusOf("expectation_failed");
-    const requestId = recorder.answered({ status, method });
-    response.writeHead(status, { "content-type": "application/json; charset=utf-8", "x-request-id": requestId });
-    response.end(JSON.stringify(errorBody("expectation_failed", "this server meets no expectation but 100-continue")));
+    const requestId = recorder.answered({ status, method: request.method });
+    const body = JSON.stringify(errorBody("expectation_failed", "this server meets no expectation but 100-continue"));
+    response.writeHead(status, {
+      "content-type": "application/json; charset=utf-8",
+      "content-length": Buffer.byteLength(body),
+      "x-request-id": requestId,
+    });
+    response.write(body);
+    await bodyIsOver(request, response, clock);
+    response.end();
   });
 }
 
