@@ -83,7 +83,7 @@ program
     "after",
     below(
       exitCodes(
-        "0 ended by a signal, in order; 1 cannot start, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
+        "0 ended by a signal, in order; 1 cannot start, also where the disk is full, or ended at once by a second signal or after OMNID_SHUTDOWN_MS; 75 another server has the data directory; 78 the configuration is wrong",
       ),
     ),
   )

@@ -33,7 +33,7 @@ import {
 } from "./measure.js";
 import { viewOf } from "./model-registry.js";
 import { reasonOf } from "./reason-of.js";
-import { acquireLease, type Lease } from "./session/lease.js";
+import { acquireLease, isWrongPlace, type Lease } from "./session/lease.js";
 import type { Models } from "./session/process.js";
 import { publishAddress, withdrawAddress } from "./session/server-address.js";
 import { createSessionManager, type SessionManager } from "./session/session-manager.js";
@@ -101,13 +101,13 @@ export async function openServer(config: Config, log: Logger): Promise<Opened> {
     lease = await acquireLease(config.dataDir);
   } catch (error) {
     const problem = `OMNID_DATA_DIR: ${config.dataDir} cannot be used: ${reasonOf(error)}`;
-    return { ok: false, exitCode: EXIT_CONFIG, problem };
+    return { ok: false, exitCode: isWrongPlace(error) ? EXIT_CONFIG : EXIT_FAILED, problem };
   }
   if (!lease.ok) return { ok: false, exitCode: EXIT_HELD, problem: lease.message };
   try {
     return { ok: true, server: await startServer(config, log, lease.value) };
   } catch (error) {
-    await lease.value.release();
+    await lease.value.release().catch((err) => log.debug({ err }, "the data directory is not given back"));
     log.debug({ err: error }, "start failed");
     return { ok: false, exitCode: EXIT_FAILED, problem: `cannot start: ${reasonOf(error)}` };
   }

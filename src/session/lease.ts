@@ -13,6 +13,7 @@ import { z } from "zod";
 import { type Clock, systemClock } from "../clock.js";
 import { ok, type Result, refuse } from "../result.js";
 import { makeFolder } from "../trace/make-folder.js";
+import { errnoOf } from "../trace/storage-error.js";
 import { isAlive, ownIdentity } from "./process-identity.js";
 
 const LOCK_FILE = "omnid.lock";
@@ -53,6 +54,15 @@ export async function acquireLease(dir: string, clock: Clock = systemClock()): P
   }
   return ok({ token: me.token, release: () => giveBack(path, me.token) });
 }
+
+/** What says that there can be no data directory in this place. Anything else is the disk's, and may be over later. */
+const OF_THE_PLACE: ReadonlySet<string | undefined> = new Set([
+  ...["ENOENT", "ENOTDIR", "EISDIR", "ELOOP", "ENAMETOOLONG", "EINVAL"],
+  ...["EACCES", "EPERM", "EROFS", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"],
+]);
+
+/** @returns whether what `acquireLease` threw will be so again until somebody changes the place or its name. */
+export const isWrongPlace = (error: unknown): boolean => OF_THE_PLACE.has(errnoOf(error));
 
 /** @returns the token of the lease that a live process has on the directory. */
 export async function leaseHeldIn(dir: string, clock: Clock = systemClock()): Promise<string | undefined> {

@@ -73,7 +73,9 @@ test("serve is 0 by a signal, and 1 when its end takes longer than OMNID_SHUTDOW
   await once(socket, "data");
   run.child.kill("SIGTERM");
   expect((await run.finished).code).toBe(1);
-  expect(await help("serve")).toMatch(/0 ended by a signal, in order; 1 cannot start, or ended at once/);
+  expect(await help("serve")).toMatch(
+    /0 ended by a signal, in order; 1 cannot start, also where the disk is full, or ended at once/,
+  );
 });
 
 describe("a Task that is ended, but by nobody who wanted it to end, is 1 and says what ended it", () => {

@@ -153,6 +153,12 @@ describe("a server that does not start", () => {
     }
   });
 
+  test("a disk that takes nothing exits 1, for it may have room again: 78 is not started again", async () => {
+    const ended = await runToEnd({ limits: "ulimit -f 0" });
+    expect(ended.stderr).toMatch(/^omnid: OMNID_DATA_DIR: .*EFBIG/);
+    expect(ended.code).toBe(1);
+  });
+
   test("H5: an address that others can reach needs a token", async () => {
     const ended = await runToEnd({ env: { HOST: "0.0.0.0" } });
     expect(ended.code).toBe(78);

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { build } from "vite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { acquireLease } from "../../src/session/lease.js";
+import { acquireLease, isWrongPlace } from "../../src/session/lease.js";
 import { isAlive, ownIdentity } from "../../src/session/process-identity.js";
 
 let dir = "";
@@ -29,7 +29,7 @@ const lockPath = () => join(dir, "omnid.lock");
 const lockOf = async () => JSON.parse(await readFile(lockPath(), "utf8")) as Record<string, unknown>;
 
 const STARTER = `
-  import { acquireLease } from "./lease.mjs";
+  import { acquireLease, isWrongPlace } from "./lease.mjs";
   process.stdin.once("data", async () => {
     const lease = await acquireLease(process.argv[2]);
     console.log(lease.ok ? "won" : lease.code + ": " + lease.message);
@@ -197,4 +197,12 @@ test("a process that runs is alive, and one with its pid but another start is no
   expect(await isAlive({ ...own, startedAtTicks: null }, now, now)).toBe(true);
   expect(await isAlive({ ...own, bootId: null }, 0, now)).toBe(false);
   if (own.startedAtTicks !== null) expect(await isAlive({ ...own, startedAtTicks: "1" }, now, now)).toBe(false);
+});
+
+test.each<[boolean, string[]]>([
+  [true, ["ENOENT", "ENOTDIR", "EACCES", "EPERM", "EROFS", "ENAMETOOLONG"]],
+  [false, ["ENOSPC", "EDQUOT", "EIO", "EMFILE", "ENFILE", "ENOMEM", "EFBIG", "ESTALE"]],
+])("whether the place is wrong is told from a disk that may do another time: %s", (isWrong, codes) => {
+  for (const code of codes)
+    expect([code, isWrongPlace(Object.assign(new Error(code), { code }))]).toEqual([code, isWrong]);
 });

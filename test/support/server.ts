@@ -23,6 +23,8 @@ export interface StartOptions {
   /** Left out: a fresh one, which is removed at the end. */
   dataDir?: string;
   atEnd?: AtEnd;
+  /** A shell's word on what the process may use, for example `ulimit -n 100`. */
+  limits?: string;
 }
 
 export interface Server {
@@ -101,10 +103,12 @@ interface Launched {
   exited: Promise<Exit>;
 }
 
-function launch({ env = {}, config, dataDir }: StartOptions & { dataDir: string }): Launched {
-  const file = join(dataDir, "config-of-the-test.json");
-  if (config !== undefined) writeFileSync(file, JSON.stringify(config));
-  const child = spawn(process.execPath, [inject("cli")], {
+function launch({ env = {}, config, dataDir, limits }: StartOptions & { dataDir: string }): Launched {
+  const configFile = join(dataDir, "config-of-the-test.json");
+  if (config !== undefined) writeFileSync(configFile, JSON.stringify(config));
+  const command = [process.execPath, inject("cli")];
+  const [file, ...args] = limits === undefined ? command : ["sh", "-c", `${limits}; exec "$0" "$1"`, ...command];
+  const child = spawn(file as string, args, {
     // Nothing of the caller's environment may configure the server under test.
     env: {
       PATH: process.env.PATH,
@@ -112,7 +116,7 @@ function launch({ env = {}, config, dataDir }: StartOptions & { dataDir: string 
       PORT: "0",
       OMNID_DATA_DIR: dataDir,
       OMNID_DEMO_DELAY_MS: "0",
-      ...(config === undefined ? {} : { OMNID_CONFIG: file }),
+      ...(config === undefined ? {} : { OMNID_CONFIG: configFile }),
       ...env,
     },
     stdio: ["ignore", "pipe", "pipe"],
