@@ -115,6 +115,8 @@ export function sessionRoutes(app: App, { host, keys }: RouteContext): void {
       operationId: "updateSession",
       tags: ["Sessions"],
       summary: "Change a Session",
+      description:
+        "A child that works for its parent has its parent's approval mode: another is refused with `task_in_progress` until it is done.",
       params: sessionParams,
       body: patchSessionBody,
       ...optionalBody,

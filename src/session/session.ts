@@ -18,7 +18,7 @@ import type { AbortReason } from "./running-task.js";
 import type { SessionDeps } from "./session-deps.js";
 import type { SessionRecord } from "./session-record.js";
 import { recordView } from "./session-view.js";
-import { PendingChanges } from "./settings.js";
+import { mayChange, PendingChanges } from "./settings.js";
 import type {
   ApprovalMode,
   ApprovalView,
@@ -81,13 +81,8 @@ export class Session implements HostedSession, ChildSession {
   /** True while nothing keeps the Session in memory. */
   get isIdle(): boolean {
     const isRead = this.#deps.channel.subscribers > 0;
-    return (
-      this.#parts.runner.isIdle &&
-      this.childrenAtWork === 0 &&
-      !isRead &&
-      this.#saves.size === 0 &&
-      this.#changes.isEmpty
-    );
+    const isWritten = this.#saves.size === 0 && this.#changes.isEmpty;
+    return this.#parts.runner.isIdle && this.childrenAtWork === 0 && !isRead && isWritten;
   }
 
   get state(): SessionState {
@@ -102,6 +97,7 @@ export class Session implements HostedSession, ChildSession {
   view(): SessionView {
     return {
       ...recordView(this.#record),
+      approvalMode: this.#parts.readers.inheritedMode ?? this.#record.approvalMode,
       state: this.state,
       pendingApprovals: this.#parts.openApprovals().length,
       queued: this.#parts.ledger.queued,
@@ -110,6 +106,11 @@ export class Session implements HostedSession, ChildSession {
   }
 
   async patch(change: PatchSession): Promise<Result<SessionView, SessionRefusal>> {
+    const permitted = mayChange(change, this.#parts.readers.inheritedMode);
+    return permitted.ok ? this.#change(change) : permitted;
+  }
+
+  async #change(change: PatchSession): Promise<Result<SessionView, SessionRefusal>> {
     this.#changes.add(change);
     try {
       await this.#save();
@@ -214,7 +215,7 @@ export class Session implements HostedSession, ChildSession {
   modeInherited(approvalMode: ApprovalMode): void {
     this.#parts.approvals.modeChanged();
     // What is shown and kept follows; what holds does not depend on it.
-    void this.patch({ approvalMode });
+    void this.#change({ approvalMode });
   }
 
   /** Does what `run_subagent` does for the Session's model. */

@@ -1,9 +1,9 @@
 // What a client may change about a Session, and what follows from it.
 
 import type { Environment } from "../engine/ports.js";
-import { unreachable } from "../result.js";
+import { ok, type Result, refuse, unreachable } from "../result.js";
 import type { SessionRecord } from "./session-record.js";
-import { APPROVAL_MODES, type ApprovalMode, type PatchSession } from "./types.js";
+import { APPROVAL_MODES, type ApprovalMode, type PatchSession, type SessionRefusal } from "./types.js";
 
 /** Whether a person is asked before this tool runs. */
 export function asksAbout(toolName: string, mode: ApprovalMode, environment: Pick<Environment, "mayWrite">): boolean {
@@ -17,6 +17,15 @@ export function asksAbout(toolName: string, mode: ApprovalMode, environment: Pic
     default:
       return unreachable(mode);
   }
+}
+
+/** What is set at a Session that works for a parent would not hold: its parent's mode does, `inherited`. */
+export function mayChange(
+  { approvalMode }: PatchSession,
+  inherited: ApprovalMode | undefined,
+): Result<void, SessionRefusal> {
+  if (inherited === undefined || approvalMode === undefined || approvalMode === inherited) return ok(undefined);
+  return refuse("task_in_progress", `it works for its parent, whose approval mode holds until then: ${inherited}`);
 }
 
 /**

@@ -264,7 +264,6 @@ describe("approvals", () => {
     const taskId = await prompt(server, id, "go");
     const childId = await childOf(reader);
     await api(server, "PATCH", at(id), { approvalMode: "read-only" });
-    // What is set at the child is for its own Tasks, later.
     held.open();
     await reader.until(({ data }) => data.type === "approval_request");
     expect(await viewOf(server, childId)).toMatchObject({ approvalMode: "read-only", pendingApprovals: 1 });
@@ -275,6 +274,34 @@ describe("approvals", () => {
     ]);
     await expectLawful(server, id, reader.messages);
     await expectChild(server, childId, reader.messages);
+  });
+
+  test("no other mode is set at a child while its parent's holds; its own Tasks afterwards have one of their own", async () => {
+    const { upstream, server } = await scripted();
+    const id = await makeSession(server, { approvalMode: "allow-all" });
+    const held = gate();
+    family(upstream, [delegate("one"), answer("done")], {
+      one: [
+        { steps: [held, ...call(0, "c", "exec_command", { cmd: "echo ran" }), ...finish("tool_calls")] },
+        answer("ok"),
+      ],
+    });
+    const reader = await follow(server, id);
+    const taskId = await prompt(server, id, "go");
+    const childId = await childOf(reader);
+    await vi.waitFor(async () => expect((await viewOf(server, childId)).state).toBe("running"));
+    const refused = await api(server, "PATCH", at(childId), { approvalMode: "always-ask", title: "mine" });
+    expect([refused.status, refused.body.error.code]).toEqual([409, "task_in_progress"]);
+    expect(await viewOf(server, childId)).toMatchObject({ approvalMode: "allow-all", title: "child one" });
+    const same = await api(server, "PATCH", at(childId), { approvalMode: "allow-all", title: "mine" });
+    expect([same.status, same.body.title]).toEqual([200, "mine"]);
+    held.open();
+    await reader.untilEnded(taskId);
+
+    await api(server, "PATCH", at(id), { approvalMode: "read-only" });
+    expect((await viewOf(server, childId)).approvalMode).toBe("allow-all");
+    const changed = await api(server, "PATCH", at(childId), { approvalMode: "always-ask" });
+    expect([changed.status, changed.body.approvalMode]).toEqual([200, "always-ask"]);
   });
 
   test("E10: an approval of a child that nobody answers is denied by the clock", async () => {
