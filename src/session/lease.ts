@@ -5,16 +5,19 @@
 // So a dead holder is followed by exactly one: its successor first takes `omnid.lock.after-<token of the dead>` by the
 // same rule (also when an earlier successor died while doing this), then looks whether the lock still is the dead
 // one's, and only then renames its claim over it. While it holds the claim nobody else may do that.
+//
+// A pid says nothing about a process of another container; there a socket beside the lock does, which is there before it.
 
 import { createHash, randomBytes } from "node:crypto";
 import { link, open, readFile, rename, rm } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { z } from "zod";
 import { type Clock, systemClock } from "../clock.js";
 import { ok, type Result, refuse } from "../result.js";
 import { makeFolder } from "../trace/make-folder.js";
 import { errnoOf } from "../trace/storage-error.js";
-import { isAlive, ownIdentity } from "./process-identity.js";
+import { giveLifeSign, hasLifeSign } from "./life-sign.js";
+import { isAlive, isElsewhere, ownIdentity } from "./process-identity.js";
 
 const LOCK_FILE = "omnid.lock";
 
@@ -23,6 +26,7 @@ const holderSchema = z.object({
   pid: z.number().int().positive(),
   startedAtTicks: z.string().nullable(),
   bootId: z.string().nullable(),
+  pidNamespace: z.string().nullable().optional(),
   since: z.iso.datetime(),
 });
 type Holder = z.infer<typeof holderSchema>;
@@ -43,16 +47,22 @@ export async function acquireLease(dir: string, clock: Clock = systemClock()): P
   const path = join(dir, LOCK_FILE);
   const me: Holder = { token: randomBytes(16).toString("hex"), ...(await ownIdentity()), since: clock.iso() };
   const card = `${path}.${me.token}`;
+  const sign = await giveLifeSign(signOf(dir, me.token));
+  let isOurs = false;
   try {
     await writeCard(card, me);
     const other = await take(path, path, { card, clock });
-    if (other !== undefined) {
-      return refuse("held", `${dir} is in use by another omnid: process ${other.pid}, since ${other.since}`);
-    }
+    isOurs = other === undefined;
+    if (other !== undefined) return refuse("held", await heldBy(other, dir));
   } finally {
+    if (!isOurs) await sign?.close();
     await rm(card, { force: true });
   }
-  return ok({ token: me.token, release: () => giveBack(path, me.token) });
+  const release = async () => {
+    await giveBack(path, me.token);
+    await sign?.close();
+  };
+  return ok({ token: me.token, release });
 }
 
 /** What says that there can be no data directory in this place. Anything else is the disk's, and may be over later. */
@@ -64,11 +74,24 @@ const OF_THE_PLACE: ReadonlySet<string | undefined> = new Set([
 /** @returns whether what `acquireLease` threw will be so again until somebody changes the place or its name. */
 export const isWrongPlace = (error: unknown): boolean => OF_THE_PLACE.has(errnoOf(error));
 
-/** @returns the token of the lease that a live process has on the directory. */
+async function heldBy(other: Holder, dir: string): Promise<string> {
+  const where = (await isElsewhere(other)) ? " of another container" : "";
+  return `${dir} is in use by another omnid: process ${other.pid}${where}, since ${other.since}`;
+}
+
+/** Where the process that has this token gives its sign of life. Short: an address of the system holds few bytes. */
+const signOf = (dir: string, token: string): string => join(dir, `omnid.${token.slice(0, 12)}.sock`);
+
+/** @returns the token of the lease that a live process has on the directory, one whose network is ours. */
 export async function leaseHeldIn(dir: string, clock: Clock = systemClock()): Promise<string | undefined> {
   const holder = (await readHolder(join(dir, LOCK_FILE)))?.holder;
-  if (holder === undefined || !(await isAlive(holder, Date.parse(holder.since), clock.now()))) return undefined;
-  return holder.token;
+  if (holder === undefined || (await isElsewhere(holder))) return undefined;
+  return (await isAlive(holder, Date.parse(holder.since), clock.now())) ? holder.token : undefined;
+}
+
+async function lives(holder: Holder, dir: string, clock: Clock): Promise<boolean> {
+  if (await isAlive(holder, Date.parse(holder.since), clock.now())) return true;
+  return (await isElsewhere(holder)) && (await hasLifeSign(signOf(dir, holder.token)));
 }
 
 /** @returns undefined when the file at `path` is ours now, else the live process that has it. */
@@ -77,14 +100,13 @@ async function take(path: string, base: string, me: { card: string; clock: Clock
     if (await linked(me.card, path)) return undefined;
     const found = await readHolder(path);
     if (found === undefined) continue; // Given back in between.
-    if (found.holder !== undefined && (await isAlive(found.holder, Date.parse(found.holder.since), me.clock.now()))) {
-      return found.holder;
-    }
+    if (found.holder !== undefined && (await lives(found.holder, dirname(base), me.clock))) return found.holder;
     const claim = `${base}.after-${found.token}`;
     const other = await take(claim, base, me);
     if (other !== undefined) return other;
     if ((await readHolder(path))?.token === found.token) {
       await rename(claim, path);
+      await rm(signOf(dirname(base), found.token), { force: true });
       return undefined;
     }
     // Somebody followed the dead one before we had the claim.

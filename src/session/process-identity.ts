@@ -1,6 +1,6 @@
 // Who a process is, so that another can tell later whether that very process still lives: a pid alone is reused.
 
-import { readFile } from "node:fs/promises";
+import { readFile, readlink } from "node:fs/promises";
 import { uptime } from "node:os";
 
 export interface ProcessIdentity {
@@ -9,16 +9,29 @@ export interface ProcessIdentity {
   readonly startedAtTicks: string | null;
   /** Which boot of the machine this is; null where the system does not say. */
   readonly bootId: string | null;
+  /** Whose pids these are; null where the system does not say. Left out by earlier versions. */
+  readonly pidNamespace?: string | null | undefined;
 }
 
 /** @returns this process. */
 export async function ownIdentity(): Promise<ProcessIdentity> {
-  return { pid: process.pid, startedAtTicks: await startedAtTicks(process.pid), bootId: await bootId() };
+  return {
+    pid: process.pid,
+    startedAtTicks: await startedAtTicks(process.pid),
+    bootId: await bootId(),
+    pidNamespace: await pidNamespace(),
+  };
+}
+
+/** Whether its pid means nothing here: it is a process of another container. In doubt no. */
+export async function isElsewhere({ pidNamespace: its }: ProcessIdentity): Promise<boolean> {
+  const ours = await pidNamespace();
+  return ours !== null && typeof its === "string" && its !== ours;
 }
 
 /**
  * Whether a process that was running at `sinceMs` still is. In doubt yes.
- * Processes that cannot see each other (other machines or containers on one shared folder) are beyond it.
+ * Processes that cannot see each other are beyond it: other machines on one shared folder, other containers.
  */
 export async function isAlive(identity: ProcessIdentity, sinceMs: number, nowMs: number): Promise<boolean> {
   const boot = await bootId();
@@ -44,6 +57,8 @@ function isRunning(pid: number): boolean {
     return (error as NodeJS.ErrnoException).code === "EPERM"; // Somebody else's process lives too.
   }
 }
+
+const pidNamespace = (): Promise<string | null> => readlink("/proc/self/ns/pid").catch(() => null);
 
 const bootId = (): Promise<string | null> => readOrNull("/proc/sys/kernel/random/boot_id");
 

@@ -1,6 +1,6 @@
 // Real processes on a real directory: what a lease is for is the other process.
 
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { build } from "vite";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { acquireLease, isWrongPlace } from "../../src/session/lease.js";
+import { acquireLease, isWrongPlace, leaseHeldIn } from "../../src/session/lease.js";
+import { giveLifeSign } from "../../src/session/life-sign.js";
 import { isAlive, ownIdentity } from "../../src/session/process-identity.js";
 
 let dir = "";
@@ -67,8 +68,17 @@ interface Starter {
   kill(): Promise<void>;
 }
 
-async function starter(): Promise<Starter> {
-  const child = spawn(process.execPath, [join(program, "starter.mjs"), dir], { stdio: ["pipe", "pipe", "inherit"] });
+/** What is in the directory; a sign of life has another name each time. */
+const names = async () =>
+  (await readdir(dir)).map((name) => name.replace(/^omnid\.[0-9a-f]{12}\.sock$/, "a sign of life")).sort();
+
+/** Runs a command as a container would: among pids of its own. */
+const CONTAINER = ["unshare", "-fp", "--mount-proc", "--kill-child"];
+const canContain = spawnSync(CONTAINER[0]!, [...CONTAINER.slice(1), "true"]).status === 0;
+
+async function starter({ inContainer = false } = {}): Promise<Starter> {
+  const [command, ...args] = [...(inContainer ? CONTAINER : []), process.execPath, join(program, "starter.mjs"), dir];
+  const child = spawn(command!, args, { stdio: ["pipe", "pipe", inContainer ? "ignore" : "inherit"] });
   children.push(child);
   const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]();
   expect((await lines.next()).value).toBe("ready");
@@ -85,13 +95,15 @@ async function starter(): Promise<Starter> {
     },
     kill: async () => {
       const exited = once(child, "exit");
-      child.kill("SIGKILL");
+      // What runs in a container ends with the first of its processes.
+      const inner = inContainer ? await readFile(`/proc/${child.pid}/task/${child.pid}/children`, "utf8") : child.pid;
+      process.kill(Number(inner), "SIGKILL");
       await exited;
     },
   };
 }
 
-const starters = (count: number) => Promise.all(Array.from({ length: count }, starter));
+const starters = (count: number) => Promise.all(Array.from({ length: count }, () => starter()));
 
 describe("a data directory", () => {
   test("is held by one process, which the refusal names with its time, until it lets go", async () => {
@@ -115,11 +127,31 @@ describe("a data directory", () => {
       expect(outcomes.filter((outcome) => outcome.startsWith("held: "))).toHaveLength(3);
       const winner = others[outcomes.indexOf("won")]!;
       expect((await lockOf()).pid).toBe(winner.child.pid);
-      expect(await readdir(dir)).toEqual(["omnid.lock"]);
+      expect(await names()).toEqual(["a sign of life", "omnid.lock"]);
       await winner.stop();
       for (const other of others) if (other !== winner) await other.stop();
       expect(await readdir(dir)).toEqual([]);
     }
+  });
+
+  test.runIf(canContain)("is held also against other containers, and is taken over there after a kill", async () => {
+    const contained = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => starter({ inContainer: true })));
+    const winnerOf = async (racers: Starter[]) => {
+      const outcomes = await Promise.all(racers.map((one) => one.go()));
+      const { pid, since } = await lockOf();
+      const refusal = `held: ${dir} is in use by another omnid: process ${pid} of another container, since ${since}`;
+      expect(outcomes.toSorted()).toEqual([...racers.slice(1).map(() => refusal), "won"]);
+      expect(await names()).toEqual(["a sign of life", "omnid.lock"]);
+      return racers[outcomes.indexOf("won")]!;
+    };
+    const first = await winnerOf(await contained(3));
+    await first.kill();
+    const second = await winnerOf(await contained(2));
+    const outside = await starter();
+    expect(await outside.go()).toContain(" of another container, ");
+    await second.stop();
+    expect(await readdir(dir)).toEqual([]);
   });
 
   test("that nobody holds is taken by exactly one of those that race for it", async () => {
@@ -179,7 +211,37 @@ describe("within one process", () => {
     await writeFile(`${lockPath()}.after-${"b".repeat(32)}`, JSON.stringify({ ...dead, token: "c".repeat(32) }));
     const won = (await Promise.all([take(), take(), take()])).filter((lease) => lease !== undefined);
     expect(won).toHaveLength(1);
-    expect(await readdir(dir)).toEqual(["omnid.lock"]);
+    expect(await names()).toEqual(["a sign of life", "omnid.lock"]);
+  });
+
+  test("of a process whose pid means nothing here is held while that process gives a sign of life", async () => {
+    const own = await ownIdentity();
+    const token = "a".repeat(32);
+    const other = { ...own, token, since: new Date().toISOString(), pid: 2 ** 22 + 1, pidNamespace: "pid:[1]" };
+    await writeFile(lockPath(), JSON.stringify(other));
+    const sign = await giveLifeSign(join(dir, `omnid.${token.slice(0, 12)}.sock`));
+    // Where there are no such namespaces nobody is elsewhere.
+    if (own.pidNamespace !== null) {
+      expect(await acquireLease(dir)).toMatchObject({
+        ok: false,
+        message: expect.stringContaining("another container"),
+      });
+      // Its address is one of another network.
+      expect(await leaseHeldIn(dir)).toBeUndefined();
+      expect(await lockOf()).toMatchObject({ token });
+    }
+    await sign?.close();
+    expect(await take()).toBeDefined();
+  });
+
+  test("where the file system takes no socket, or the path is too long for one, it is a lock all the same", async () => {
+    const inner = join(dir, "x".repeat(100));
+    const lease = await acquireLease(inner);
+    expect(lease.ok).toBe(true);
+    expect(await readdir(inner)).toEqual(["omnid.lock"]);
+    expect((await acquireLease(inner)).ok).toBe(false);
+    if (lease.ok) await lease.value.release();
+    expect(await readdir(inner)).toEqual([]);
   });
 
   test("a folder that is not there is made, for its owner only", async () => {
