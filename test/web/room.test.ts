@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
-import { calls, startUpstream, type Upstream } from "../support/upstream.js";
+import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
 import { expectNoSidewaysScroll, hasBrowser, openWindow, question, ready, send } from "./browser.js";
 import { busyPage } from "./busy-page.js";
 
@@ -110,5 +110,31 @@ describe.skipIf(!hasBrowser)("in a window of any size", { timeout: 120_000 }, ()
         }
       }
     }
+  });
+
+  test("a table keeps its words and numbers whole, and scrolls in its own box", async () => {
+    const id = await makeSession(server, { title: "a table" });
+    const page = await (await openWindow({ viewport: { width: 390, height: 844 } }))(`${server.url}/#${id}`);
+    await ready(page);
+    const cells = ["internationalisation", "1,234,567.89", "`configuration.production`", "b".repeat(40)];
+    const line = (of: readonly string[]) => `| ${of.join(" | ")} |`;
+    upstream.script(answer([line(cells), line(cells.map(() => "---")), line(cells)].join("\n")));
+    await send(page, "make a table");
+    const table = page.locator(".prose table");
+    await table.waitFor();
+    await ready(page);
+    const spread = await table.evaluate((node) =>
+      [...node.querySelectorAll("th, td")].map((cell) => {
+        const range = node.ownerDocument.createRange();
+        range.selectNodeContents(cell);
+        const ends = [...range.getClientRects()].map(({ bottom }) => bottom);
+        return Math.max(...ends) - Math.min(...ends);
+      }),
+    );
+    // Less than a line: a box of code is a little higher than its text.
+    expect(spread.filter((px) => px > 12)).toEqual([]);
+    const { content, box } = await table.evaluate((node) => ({ content: node.scrollWidth, box: node.clientWidth }));
+    expect(content).toBeGreaterThan(box);
+    await expectNoSidewaysScroll(page);
   });
 });
