@@ -9,6 +9,7 @@ import { readChildren } from "../state.js";
 import { unreachable } from "../unreachable.js";
 import { readChild } from "../watch.js";
 import { CopyButton } from "./copy-button.js";
+import { focusPromptEnd } from "./focus.js";
 import { Folded } from "./folded.js";
 import { Guarded } from "./guarded.js";
 import { Icon } from "./icons.js";
@@ -126,9 +127,17 @@ function MessageTools({ text, children }: { text: string; children: ComponentChi
   );
 }
 
-function ForkButton({ label, onFork }: { label: string; onFork: () => void }) {
+function ForkButton({ label, onFork }: { label: string; onFork: () => Promise<boolean> }) {
   return (
-    <button type="button" class="quiet-icon" title={label} aria-label={label} onClick={onFork}>
+    <button
+      type="button"
+      class="quiet-icon"
+      title={label}
+      aria-label={label}
+      onClick={async () => {
+        if (await onFork()) focusPromptEnd();
+      }}
+    >
       <Icon name="fork" size={15} />
     </button>
   );

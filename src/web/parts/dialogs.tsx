@@ -7,6 +7,7 @@ import { remove, update } from "../actions.js";
 import { nameOf } from "../names.js";
 import { type Dialog, dialog } from "../state.js";
 import { unreachable } from "../unreachable.js";
+import { focusPrompt } from "./focus.js";
 
 export function Dialogs() {
   const shown = dialog.value;
@@ -52,9 +53,14 @@ function Modal({ title, isFirm = false, children, ...rest }: ModalProps) {
   const node = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const own = node.current;
+    const from = document.activeElement;
     own?.showModal();
     own?.querySelector<HTMLElement>("[data-first]")?.focus();
-    return () => own?.close();
+    return () => {
+      own?.close();
+      if (from instanceof HTMLElement && from.isConnected) from.focus();
+      else focusPrompt();
+    };
   }, []);
   return (
     <dialog

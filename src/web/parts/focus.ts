@@ -1,6 +1,30 @@
-// Where the keyboard is.
+// Where the keyboard is. What goes while it rests there hands it on: it never falls to the page as a whole.
+
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 export const focusPrompt = (): void => document.getElementById("prompt")?.focus();
+
+/** On a phone the prompt can be reached once the list is closed. */
+export const focusPromptSoon = (): void => void requestAnimationFrame(focusPrompt);
+
+/** To write on behind what stands there. */
+export function focusPromptEnd(): void {
+  focusPrompt();
+  const box = document.getElementById("prompt");
+  if (box instanceof HTMLTextAreaElement) box.setSelectionRange(box.value.length, box.value.length);
+}
+
+/** Hands the keyboard on where what it rests in goes. */
+export function useHandOn<E extends HTMLElement>(next: (gone: E) => void): { current: E | null } {
+  const own = useRef<E>(null);
+  useLayoutEffect(() => {
+    const node = own.current;
+    return () => {
+      if (node?.contains(document.activeElement)) next(node);
+    };
+  }, []);
+  return own;
+}
 
 export const focusSearch = (): void => document.getElementById("search")?.focus();
 

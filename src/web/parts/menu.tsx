@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
-import { moveByArrow } from "./focus.js";
+import { focusPrompt, moveByArrow, useHandOn } from "./focus.js";
 
 export interface MenuEntry {
   text: string;
@@ -23,7 +23,7 @@ const GAP_PX = 4;
 
 export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
   const popover = useId();
-  const button = useRef<HTMLButtonElement>(null);
+  const button = useHandOn<HTMLButtonElement>(focusPrompt);
   const list = useRef<HTMLDivElement>(null);
   // Before it is shown, so that it is nowhere else first; its size is not known by then.
   const place = () => {
@@ -76,6 +76,7 @@ export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
             disabled={isDisabled}
             onClick={() => {
               list.current?.hidePopover();
+              button.current?.focus();
               run();
             }}
           >

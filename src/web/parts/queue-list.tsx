@@ -3,6 +3,7 @@
 import type { QueueItem } from "../../client/index.js";
 import { recall } from "../actions.js";
 import { isBusy, view } from "../state.js";
+import { focusPrompt, focusPromptEnd, useHandOn } from "./focus.js";
 
 export function QueueList() {
   const items = view.value?.queue ?? [];
@@ -10,15 +11,25 @@ export function QueueList() {
   return (
     <ul id="queue" aria-label="Waiting">
       {items.map((item) => (
-        <li key={item.itemId}>
-          <span class="kind">{kindOf(item)}</span>
-          <span class="text">{textOf(item)}</span>
-          <button type="button" class="plain" onClick={() => void recall(item)}>
-            Take back
-          </button>
-        </li>
+        <Waiting key={item.itemId} item={item} />
       ))}
     </ul>
+  );
+}
+
+function Waiting({ item }: { item: QueueItem }) {
+  const own = useHandOn<HTMLLIElement>(focusPrompt);
+  const takeBack = async () => {
+    if (await recall(item)) focusPromptEnd();
+  };
+  return (
+    <li ref={own}>
+      <span class="kind">{kindOf(item)}</span>
+      <span class="text">{textOf(item)}</span>
+      <button type="button" class="plain" onClick={() => void takeBack()}>
+        Take back
+      </button>
+    </li>
   );
 }
 

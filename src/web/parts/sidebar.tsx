@@ -8,7 +8,7 @@ import { loadMoreSessions } from "../list.js";
 import { nameOf } from "../names.js";
 import { whenText } from "../standing.js";
 import { isDrawerOpen, moreSessions, now, selectedId, sessions } from "../state.js";
-import { focusPrompt, moveByArrow } from "./focus.js";
+import { focusPromptSoon, moveByArrow, useHandOn } from "./focus.js";
 import { Icon } from "./icons.js";
 import { SessionMenu } from "./session-menu.js";
 import { ThemeButton } from "./theme-button.js";
@@ -55,7 +55,7 @@ export function Sidebar() {
         type="button"
         onClick={() => {
           open(null);
-          focusPrompt();
+          focusPromptSoon();
         }}
       >
         <Icon name="plus" size={16} /> New session
@@ -76,8 +76,7 @@ export function Sidebar() {
             event.preventDefault();
             setQuery("");
             open(first.sessionId);
-            // On a phone the prompt can be reached once the list is closed.
-            requestAnimationFrame(focusPrompt);
+            focusPromptSoon();
           }}
         />
         <kbd>Ctrl K</kbd>
@@ -164,8 +163,9 @@ function matches(session: Session, words: readonly string[]): boolean {
 function Row({ session }: { session: Session }) {
   const isCurrent = session.sessionId === selectedId.value;
   const { text, tone } = standingOf(session);
+  const own = useHandOn<HTMLLIElement>(focusNextRow);
   return (
-    <li class={isCurrent ? "row-session current" : "row-session"}>
+    <li ref={own} class={isCurrent ? "row-session current" : "row-session"}>
       <button
         type="button"
         aria-current={isCurrent ? "page" : undefined}
@@ -185,6 +185,12 @@ function Row({ session }: { session: Session }) {
   );
 }
 
+/** The one below, the one above, or where there is none the button above the list. */
+function focusNextRow(gone: HTMLElement): void {
+  const next = gone.nextElementSibling ?? gone.previousElementSibling;
+  (next?.querySelector("button") ?? document.getElementById("new-session"))?.focus();
+}
+
 function standingOf(session: Session): { text: string; tone: string } {
   if (session.pendingApprovals > 0) return { text: "needs approval", tone: "ask" };
   if (session.state === "compacting") return { text: "compacting", tone: "busy" };
@@ -195,15 +201,19 @@ function standingOf(session: Session): { text: string; tone: string } {
 export function closeDrawer(): void {
   if (!isDrawerOpen.value) return;
   isDrawerOpen.value = false;
-  document.getElementById("open-drawer")?.focus();
 }
 
 /** What lies beside the open list, on a phone: a tap on it closes the list. */
 export function Scrim() {
   const node = useRef<HTMLButtonElement>(null);
   const isOpen = isDrawerOpen.value;
+  const wasOpen = useRef(false);
   useEffect(() => {
     if (isOpen) document.getElementById("close-drawer")?.focus();
+    // Whoever closed it may have gone to the prompt.
+    else if (wasOpen.current && document.getElementById("main")?.contains(document.activeElement) !== true)
+      document.getElementById("open-drawer")?.focus();
+    wasOpen.current = isOpen;
   }, [isOpen]);
   return (
     <button
