@@ -4,6 +4,7 @@ import { Readable } from "node:stream";
 import { z } from "zod";
 import type { App, RouteContext } from "../src/http/context.js";
 import { historyQuery, historySchema, sessionParams } from "../src/http/contracts.js";
+import { onceOver } from "../src/http/once-over.js";
 import { answers, content, OF_A_SESSION } from "../src/http/openapi.js";
 import { toLine } from "../src/protocol/message.js";
 import type { HistoryPage } from "../src/session/types.js";
@@ -34,7 +35,9 @@ export function historyRoutes(app: App, { host }: RouteContext): void {
     },
     handler: (request, reply) =>
       useSession(host, request.params.id, request.owner, async (session) => {
-        const pieces = historyPieces(session.history(request.query));
+        const gone = new AbortController();
+        onceOver(reply.raw, () => gone.abort());
+        const pieces = historyPieces(session.history(request.query, gone.signal));
         reply.type("application/json; charset=utf-8");
         const { head, isWhole } = await take(pieces, STREAM_ABOVE_CHARS);
         return reply.send(isWhole ? head.join("") : new Pieces(head, pieces));

@@ -16,11 +16,15 @@ export interface HistoryDeps {
   children: Record<string, number> | undefined;
 }
 
-export function readHistory({ journal, channel, trace, children }: HistoryDeps, query: HistoryQuery): HistoryPage {
+export function readHistory(
+  { journal, channel, trace, children }: HistoryDeps,
+  query: HistoryQuery,
+  gone?: AbortSignal,
+): HistoryPage {
   const fragments = journal.fragments.fragments();
   const range = rangeOf(query, journal.records, journal.contextStart);
   return {
-    records: trace.readStored(range),
+    records: trace.readStored(range, gone),
     cursor: channel.headId,
     ...(fragments.length > 0 ? { live: { fragments } } : {}),
     ...(children === undefined ? {} : { children }),

@@ -244,8 +244,8 @@ export class Session implements HostedSession, ChildSession {
     return { epoch, lastSeq, ...(carried === undefined ? {} : { carried }) };
   }
 
-  history(query: HistoryQuery): HistoryPage {
-    return readHistory({ ...this.#deps, children: this.#parts.children.carried }, query);
+  history(query: HistoryQuery, gone?: AbortSignal): HistoryPage {
+    return readHistory({ ...this.#deps, children: this.#parts.children.carried }, query, gone);
   }
 
   openTrace(): Readable {

@@ -210,7 +210,8 @@ export interface HostedSession {
   decide(toolCallId: string, decision: ClientDecision): Promise<Result<void, SessionRefusal>>;
   /** Interrupts what runs; what waits goes too with `clearQueue`. @returns false when nothing was running. */
   abort(options: { clearQueue?: boolean }): Promise<Result<boolean, SessionRefusal>>;
-  history(query: HistoryQuery): HistoryPage;
+  /** @param gone aborts when whoever asked has left: nothing more is read for him */
+  history(query: HistoryQuery, gone?: AbortSignal): HistoryPage;
   /** The Trace as stored, byte for byte, all its files in order. */
   openTrace(): Readable;
   /**

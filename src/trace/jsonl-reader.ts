@@ -11,7 +11,7 @@ import { Turns } from "./turns.js";
 
 /** Bytes taken at a time. Each is one turn of the event loop, and parsing it takes a few milliseconds. */
 export const CHUNK_BYTES = 256 * 1024;
-/** Lines from this on are put together one at a time in the whole process: many readers cost the memory of one. */
+/** Lines from this on are put together one at a time for all who may leave: many of them cost the memory of one. */
 const LONG_LINE_BYTES = 1024 * 1024;
 /** Longer than a string of ours can be; such a line is damage, and is not kept in memory to find that out. */
 const MAX_LINE_BYTES = 256 * 1024 * 1024;
@@ -39,14 +39,21 @@ export interface ParsedRecord {
 /**
  * Yields the lines between two offsets, all of one chunk together. The array is the taker's: emptied, it holds no bytes
  * in memory that are not wanted any more.
+ * @param gone given for somebody who may leave: then nothing more is read for him, and until then he waits for his turn
  */
-export async function* readLines(file: TraceFile, from: number, to: number): AsyncGenerator<Line[], void, void> {
+export async function* readLines(
+  file: TraceFile,
+  from: number,
+  to: number,
+  gone?: AbortSignal,
+): AsyncGenerator<Line[], void, void> {
   const line = new OpenLine(from);
   let position = from;
   let endTurn: (() => void) | undefined;
   try {
     while (position < to) {
-      if (line.kept >= LONG_LINE_BYTES) endTurn ??= await longLines.turn();
+      if (gone !== undefined && line.kept >= LONG_LINE_BYTES) endTurn ??= await longLines.turn();
+      if (gone?.aborted) return;
       const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, to - position));
       const got = await file.read(buffer, position);
       if (got === 0) throw new StorageError("read_failed", `file ends at ${position}, expected ${to}`);

@@ -26,6 +26,8 @@ import { asRecord, asStored, type Form, IndexMismatch, readWindow } from "./wind
 /** After this many new bytes the sidecar is written again, so that a crash costs the next opening a bounded scan. */
 const SAVE_BYTES = 8 * 1024 * 1024;
 
+const NOBODY_LEAVES = new AbortController().signal;
+
 export interface JsonlTraceOptions {
   fs: TraceFs;
   clock: Clock;
@@ -93,22 +95,23 @@ export class JsonlTrace implements Trace {
     return this.#read(range, asRecord);
   }
 
-  readStored(range: OrdinalRange = {}): AsyncGenerator<readonly StoredRecord[], void, void> {
-    return this.#read(range, asStored);
+  readStored(range: OrdinalRange = {}, gone = NOBODY_LEAVES): AsyncGenerator<readonly StoredRecord[], void, void> {
+    return this.#read(range, asStored, gone);
   }
 
   async *#read<T extends { ordinal: number }>(
     range: OrdinalRange,
     form: Form<T>,
+    gone?: AbortSignal,
   ): AsyncGenerator<readonly T[], void, void> {
     const { fs, folder, log } = this.#options;
     const to = Math.min(range.to ?? this.#count, this.#count);
     let from = Math.max(0, range.from ?? 0);
     let wasRebuilt = false;
-    while (from < to) {
+    while (from < to && !gone?.aborted) {
       try {
         for (const window of locate(this.#files, from, to)) {
-          for await (const records of readWindow(fs, join(folder, window.file.name), window, form)) {
+          for await (const records of readWindow(fs, join(folder, window.file.name), window, form, gone)) {
             from = records.at(-1)!.ordinal + 1;
             yield records;
           }

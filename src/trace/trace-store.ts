@@ -50,8 +50,11 @@ export interface Trace {
    * is recorded at the time of the first `next`; later appends are not part of it.
    */
   read(range?: OrdinalRange): AsyncGenerator<readonly TraceRecord[], void, void>;
-  /** As `read`. However slowly records are taken, and however long they are, little of them is in memory meanwhile. */
-  readStored(range?: OrdinalRange): AsyncGenerator<readonly StoredRecord[], void, void>;
+  /**
+   * As `read`. However slowly records are taken, and however long they are, little of them is in memory meanwhile.
+   * @param gone aborts when whoever wanted them has left: what is still to come is not read any more
+   */
+  readStored(range?: OrdinalRange, gone?: AbortSignal): AsyncGenerator<readonly StoredRecord[], void, void>;
   /** The bytes of all files in order, up to what is recorded now. */
   openTrace(): Readable;
   /** Ends what is queued, then lets go of the files. Later appends reject. */

@@ -64,6 +64,7 @@ async function* readPieces(file: TraceFile, ranges: readonly Span[]): AsyncGener
 
 /**
  * Yields the records of a window, a batch for each chunk of the file.
+ * @param gone as for `readLines`
  * @throws IndexMismatch, possibly after some batches; those were right by everything that could be checked.
  */
 export async function* readWindow<T>(
@@ -71,6 +72,7 @@ export async function* readWindow<T>(
   path: string,
   window: FileWindow,
   form: Form<T>,
+  gone?: AbortSignal,
 ): AsyncGenerator<readonly T[], void, void> {
   const file = await fs.openToRead(path);
   try {
@@ -78,11 +80,11 @@ export async function* readWindow<T>(
     const { size } = await file.stat();
     if (size < window.endOffset) throw new IndexMismatch(window.file.name, size);
     const cursor = new WindowCursor(window);
-    for await (const lines of readLines(file, cursor.startOffset, window.endOffset)) {
+    for await (const lines of readLines(file, cursor.startOffset, window.endOffset, gone)) {
       const records = take(lines, cursor, window, (found) => form({ ...found, file }));
       if (records.length > 0) yield records;
     }
-    if (cursor.record < window.to) throw new IndexMismatch(window.file.name, window.endOffset);
+    if (cursor.record < window.to && !gone?.aborted) throw new IndexMismatch(window.file.name, window.endOffset);
   } finally {
     await file.close();
   }

@@ -112,6 +112,7 @@ test("a long one is read from the disk as it is taken, and the file is let go ho
 /** Notes who reads where: the number of the opening, and the position. */
 class WatchedFs extends MemoryFs {
   readonly reads: { reader: number; position: number }[] = [];
+  onRead: (position: number) => void = () => {};
   #readers = 0;
 
   override async openToRead(path: string): Promise<TraceFile> {
@@ -121,6 +122,7 @@ class WatchedFs extends MemoryFs {
       ...file,
       read: (into, position) => {
         this.reads.push({ reader, position });
+        this.onRead(position);
         return file.read(into, position);
       },
     };
@@ -145,6 +147,32 @@ test("long lines are put together one at a time, and one whose reader leaves hol
   const inTurn = fs.reads.filter(({ position }) => position > 1_500_000).map(({ reader }) => reader);
   const turns = inTurn.filter((reader, index) => reader !== inTurn[index - 1]);
   expect(turns.toSorted((a, b) => a - b)).toEqual(readers.map((_, index) => index + (turns[0] as number)));
+  await trace.close();
+  expect(fs.openHandles).toBe(0);
+});
+
+test("for whoever has left nothing is read any more, in his turn, before it or after it", async () => {
+  const fs = new WatchedFs();
+  const { trace } = await traceOf(Buffer.from(`${record(1, "x".repeat(5_000_000))}\n`), fs);
+  fs.reads.length = 0;
+  const gone = new AbortController();
+  // One of them has its turn by then.
+  fs.onRead = (position) => {
+    if (position > 1_500_000) gone.abort();
+  };
+  const leave = Array.from({ length: 10 }, async () => {
+    let records = 0;
+    for await (const batch of trace.readStored({}, gone.signal)) records += batch.length;
+    return records;
+  });
+  const stays = trace.readStored({ from: 1 });
+  const staysNext = stays.next();
+  // The first record, which they had already.
+  expect(await Promise.all(leave)).toEqual(leave.map(() => 1));
+  expect((await staysNext).value).toHaveLength(1);
+  await stays.return();
+  const inTurn = new Set(fs.reads.filter(({ position }) => position > 1_500_000).map(({ reader }) => reader));
+  expect(inTurn.size).toBeLessThanOrEqual(2);
   await trace.close();
   expect(fs.openHandles).toBe(0);
 });
