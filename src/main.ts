@@ -46,10 +46,13 @@ import { makeFolder } from "./trace/make-folder.js";
 /** What a client is told to wait before it comes back to a server that ends. */
 const SHUTDOWN_RETRY_MS = 2_000;
 
-/** Once everything is recorded, whoever takes nothing of an answer for so long is not waited for. */
-const CLOSE_GRACE_MS = 1_000;
+/**
+ * Once everything is recorded, whoever takes nothing of an answer for so long is not waited for. The system takes more
+ * for a connection only when a good part of what it holds, up to some megabytes, has gone out.
+ */
+const CLOSE_GRACE_MS = 3_000;
 
-/** The end is this much before `OMNID_SHUTDOWN_MS`, also where somebody still takes an answer. */
+/** The end is this much before `OMNID_SHUTDOWN_MS`, a quarter of it at most, also where somebody still takes an answer. */
 const CLOSE_MARGIN_MS = 1_000;
 
 /** How long the end waits for somebody to read the log. */
@@ -161,7 +164,8 @@ async function endServer(parts: {
   lease: Lease;
 }): Promise<void> {
   const { config, clock, host, mcp, url, connections, app, closeKeys, lease } = parts;
-  const endsAt = clock.monotonic() + config.shutdownMs - CLOSE_MARGIN_MS;
+  const { shutdownMs } = config;
+  const endsAt = clock.monotonic() + shutdownMs - Math.min(CLOSE_MARGIN_MS, shutdownMs / 4);
   // Sessions end first: their streams would keep the listener open.
   await host.drain(SHUTDOWN_RETRY_MS);
   await mcp?.close();

@@ -5,6 +5,7 @@ import { pipeline, Readable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { Connections } from "../../src/http/end-connections.js";
 import { manualClock } from "../support/manual-clock.js";
+import { gate } from "../support/upstream.js";
 
 const GRACE_MS = 500;
 const PIECE = Buffer.alloc(64 * 1024, "x");
@@ -66,6 +67,49 @@ test("who takes something within each grace is waited for, who does not is cut o
   await untilStill(reads.here);
   clock.advance(2 * GRACE_MS);
   expect(reads.here.destroyed).toBe(true);
+});
+
+test("an answer that the server has not begun is waited for, and a request that does not come whole is not", async () => {
+  const clock = manualClock();
+  const rest = gate();
+  const server = createServer(async (_request, response) => {
+    await rest.opened;
+    response.end("at last");
+  });
+  const connections = new Connections(server);
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const ends: { client: Socket; here: Socket }[] = [];
+  for (const bytes of [
+    "GET / HTTP/1.1\r\nhost: a\r\n\r\n",
+    "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 9\r\n\r\n{",
+    "GET /",
+  ]) {
+    const accepted = once(server, "connection");
+    const client = connect((server.address() as AddressInfo).port, "127.0.0.1").on("error", () => {});
+    onTestFinished(() => void client.destroy());
+    const [here] = (await accepted) as [Socket];
+    client.write(bytes);
+    while (here.bytesRead < bytes.length) await new Promise((resolve) => setTimeout(resolve, 1));
+    ends.push({ client, here });
+  }
+  connections.end(clock, GRACE_MS, 600_000);
+  clock.advance(10 * GRACE_MS);
+  expect(ends.map(({ here }) => here.destroyed)).toEqual([false, true, true]);
+  const text = once(ends[0]?.client as Socket, "data");
+  rest.open();
+  expect(String((await text)[0])).toContain("at last");
+  server.close();
+  server.closeAllConnections();
+});
+
+test("a limit below the grace holds, and one that is over ends everything at once", async () => {
+  for (const limitMs of [100, 0, -1]) {
+    const { clock, connections, ends } = await withClients(1);
+    connections.end(clock, GRACE_MS, limitMs);
+    clock.advance(Math.max(0, limitMs));
+    expect([limitMs, ends[0]?.here.destroyed]).toEqual([limitMs, true]);
+  }
 });
 
 test("after its limit everybody is cut off, and nobody once it was stopped", async () => {
