@@ -29,6 +29,7 @@ function mortal() {
   }
   const look = <T>(run: () => Promise<T>): Promise<T> => (left > 0 ? run() : never);
   const handles = new Set<TraceFile>();
+  let isClosed = false;
   const file = (opened: TraceFile): TraceFile => ({
     write: (bytes) => change(() => opened.write(bytes)),
     truncate: (length) => change(() => opened.truncate(length)),
@@ -42,6 +43,8 @@ function mortal() {
   });
   const taken = (opened: TraceFile): TraceFile => {
     handles.add(opened);
+    // One that was on its way when the process ended.
+    if (isClosed) void opened.close();
     return file(opened);
   };
   const fs: TraceFs = {
@@ -61,7 +64,10 @@ function mortal() {
     isDone = done;
   };
   /** The system closes what the process had open. */
-  const closeAll = () => Promise.all([...handles].map((handle) => handle.close()));
+  const closeAll = () => {
+    isClosed = true;
+    return Promise.all([...handles].map((handle) => handle.close()));
+  };
   return { fs, died, endAt, closeAll };
 }
 
