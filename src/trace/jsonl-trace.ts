@@ -95,7 +95,10 @@ export class JsonlTrace implements Trace {
     return this.#read(range, asRecord);
   }
 
-  readStored(range: OrdinalRange = {}, gone = NOBODY_LEAVES): AsyncGenerator<readonly StoredRecord[], void, void> {
+  readStored(
+    range: OrdinalRange = {},
+    gone: AbortSignal = NOBODY_LEAVES,
+  ): AsyncGenerator<readonly StoredRecord[], void, void> {
     return this.#read(range, asStored, gone);
   }
 
