@@ -196,7 +196,8 @@ export class Context {
 function isRefusal(end: RequestEndPayload): boolean {
   const { error } = end;
   if (error?.kind === "content_filter") return true;
-  if (error?.kind !== "invalid_request") return false;
+  // What no provider has seen was refused by none.
+  if (error?.kind !== "invalid_request" || error.unsent === true) return false;
   return error.http_status === undefined || [200, 400, 413, 415, 422].includes(error.http_status);
 }
 

@@ -183,8 +183,9 @@ export const requestErrorSchema = z.looseObject({
   kind: errorKindSchema,
   message: z.string(),
   http_status: z.number().int().optional(),
+  unsent: z.literal(true).optional(),
 });
-/** Why a Request failed. `message` is for a person and never holds a key. */
+/** Why a Request failed. `message` is for a person and never holds a key. `unsent`: no provider was asked. */
 export type RequestError = z.infer<typeof requestErrorSchema>;
 
 export const requestBeginPayloadSchema = z.looseObject({ type: z.literal("request_begin") });

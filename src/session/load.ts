@@ -155,9 +155,14 @@ const runsNothing: RunSubagent = () => Promise.reject(new Error("no Session is t
 function modelOf(shared: SessionProcess, record: SessionRecord): ReturnType<SessionDeps["model"]> {
   const { provider, modelId } = record;
   const model = shared.models.find(provider, modelId);
-  if (model === undefined) return refuse("model_unavailable", `${provider}/${modelId} is not configured`);
+  const name = `${provider}/${modelId}`;
+  if (model === undefined) {
+    return { ...refuse("model_unavailable", `${name} is not configured`), kind: "invalid_request" };
+  }
   if (!model.available) {
-    return refuse("model_unavailable", `${provider}/${modelId} cannot be used: ${model.reason ?? "not available"}`);
+    // All that a model can lack which is configured is its key.
+    const why = `${name} cannot be used: ${model.reason ?? "not available"}`;
+    return { ...refuse("model_unavailable", why), kind: "auth" };
   }
   const { spec } = model;
   return ok({

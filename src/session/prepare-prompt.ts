@@ -2,6 +2,7 @@
 
 import type { LLMClient } from "../engine/ports.js";
 import { emptyTokenCounts } from "../protocol/builders.js";
+import type { ErrorKind } from "../protocol/payloads.js";
 import { ok, type Result, refuse } from "../result.js";
 import { promptMessages } from "./input.js";
 import type { SessionDeps } from "./session-deps.js";
@@ -35,16 +36,18 @@ export function checkInput(input: Input, deps: Pick<PromptDeps, "clock" | "model
  */
 export async function clientForAccepted(workspace: string, deps: PromptDeps): Promise<LLMClient> {
   const model = deps.model();
-  if (!model.ok) return failingClient(model.message);
-  if (!(await deps.workspaceExists())) return failingClient(`the Workspace ${workspace} is not there`);
+  if (!model.ok) return failingClient(model.kind, model.message);
+  if (!(await deps.workspaceExists())) {
+    return failingClient("invalid_request", `the Workspace ${workspace} is not there`);
+  }
   return model.value.llm;
 }
 
-function failingClient(message: string): LLMClient {
+function failingClient(kind: ErrorKind, message: string): LLMClient {
   return {
     // biome-ignore lint/correctness/useYield: it says nothing before it fails
     async *stream() {
-      return { status: "failed", usage: emptyTokenCounts(), error: { kind: "auth", message } };
+      return { status: "failed", usage: emptyTokenCounts(), error: { kind, message, unsent: true } };
     },
   };
 }

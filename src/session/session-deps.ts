@@ -6,7 +6,7 @@ import type { CompactionSettings } from "../engine/compaction.js";
 import type { RetryPolicy } from "../engine/ladder.js";
 import type { Environment, LLMClient } from "../engine/ports.js";
 import type { TaskOutcome } from "../engine/run.js";
-import type { RequestError, TokenCounts } from "../protocol/payloads.js";
+import type { ErrorKind, RequestError, TokenCounts } from "../protocol/payloads.js";
 import type { Result } from "../result.js";
 import type { Trace } from "../trace/trace-store.js";
 import type { ChildSession } from "./children.js";
@@ -35,6 +35,11 @@ export interface HostedChildren {
   usage(): Record<string, Usage>;
 }
 
+/** The client of the Session's model, or why there is none; `kind` is how a Task fails that comes to need it. */
+export type ModelFound =
+  | { ok: true; value: { llm: LLMClient; contextWindow: number } & InputLimits }
+  | (Extract<Result<never, "model_unavailable">, { ok: false }> & { kind: ErrorKind });
+
 /** What a Session needs of the process that hosts it. */
 export interface SessionDeps {
   clock: Clock;
@@ -43,8 +48,7 @@ export interface SessionDeps {
   channel: Channel;
   journal: Journal;
   environment: Environment;
-  /** The client of the Session's model, or why there is none. */
-  model(): Result<{ llm: LLMClient; contextWindow: number } & InputLimits, "model_unavailable">;
+  model(): ModelFound;
   workspaceExists(): Promise<boolean>;
   approvalTimeoutMs: number | undefined;
   defaultMaxTurns: number;

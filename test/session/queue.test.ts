@@ -1,5 +1,6 @@
 // What waits in a Session: Tasks and steering, each with exactly one outcome, whoever is faster.
 
+import { mkdirSync, rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import type { LLMRequest } from "../../src/engine/ports.js";
 import { diskFs } from "../../src/trace/trace-fs.js";
@@ -49,6 +50,31 @@ test("Tasks that wait run one after the other in their order, and each says how 
   expect(session.task(second.taskId)).toMatchObject({ state: "ended", status: "completed" });
   const states = reader.events.filter(({ data }) => data.type === "task_state").map(({ data }) => data.queued);
   expect(states.slice(-1)).toEqual([0]);
+  await lawfulRecordsOf(session);
+});
+
+test("Tasks that waited and whose Workspace is gone fail for that, and none of what they say is lost", async () => {
+  const rest = gate();
+  const { host, model } = await staged([{ steps: [{ wait: rest.opened }, { say: "1" }] }, { steps: [{ say: "2" }] }]);
+  const workspace = tempDir();
+  const session = await made(host.create({ workspace }, null));
+  const reader = listReader();
+  session.follow(reader, {});
+  const endOfTask = (id: string) =>
+    reader.until((event) => ended(event) && (event.data.ended as { taskId: string }).taskId === id);
+  await made(session.submit("a", {}));
+  const waited: { taskId: string }[] = [];
+  for (const input of ["b", "c", "d"]) waited.push(await made(session.submit(input, { whenBusy: "queue" })));
+  rmSync(workspace, { recursive: true });
+  rest.open();
+  await endOfTask(waited[2]?.taskId ?? "");
+  for (const { taskId } of waited) {
+    expect(session.task(taskId)).toMatchObject({ status: "failed", error: { kind: "invalid_request" } });
+  }
+  mkdirSync(workspace);
+  const last = await made(session.submit("e", {}));
+  await endOfTask(last.taskId);
+  expect(texts(model.requests.at(-1))).toEqual(["a", "1", "b", "c", "d", "e"]);
   await lawfulRecordsOf(session);
 });
 

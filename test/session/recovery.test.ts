@@ -301,7 +301,10 @@ test("how Tasks ended is known after a restart", async () => {
   expect(views.map((view) => again.task(view?.taskId ?? ""))).toEqual(views);
 });
 
-test("a Task that waited and whose model is gone ends with its reason on record", async () => {
+test.each([
+  ["is not configured any more", undefined, "invalid_request"],
+  ["has lost its key", { spec: {} as never, available: false, reason: "LOCAL_KEY is not set" }, "auth"],
+])("a Task that waited and whose model %s ends with that reason on record", async (_, model, kind) => {
   const never = gate();
   const dataDir = tempDir();
   const host = await hostOn({ model: scriptedModel([{ steps: [{ say: "half" }, { wait: never.opened }] }]), dataDir });
@@ -311,7 +314,7 @@ test("a Task that waited and whose model is gone ends with its reason on record"
   const models = {
     defaultModel: { provider: "test", modelId: "scripted" },
     views: () => [],
-    find: () => undefined,
+    find: () => model,
     client: () => scriptedModel([]),
   };
   const again = await found(
@@ -319,7 +322,7 @@ test("a Task that waited and whose model is gone ends with its reason on record"
     session.id,
   );
   await again.settled();
-  expect(again.task(queued.taskId)).toMatchObject({ state: "ended", status: "failed", error: { kind: "auth" } });
+  expect(again.task(queued.taskId)).toMatchObject({ state: "ended", status: "failed", error: { kind } });
   expect(texts({ messages: await lawfulRecordsOf(again) } as unknown as LLMRequest)).toContain("b");
 });
 
