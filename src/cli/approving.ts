@@ -2,6 +2,7 @@
 // answers is taken back here.
 
 import { type Approval, type Client, type Decide, OmnidError, type View } from "../client/index.js";
+import { askedBy, isAskable } from "./asked-by.js";
 import { printable } from "./printable.js";
 import { type QuestionText, questionOf } from "./question-text.js";
 import { decisionOf, type Questions } from "./questions.js";
@@ -17,6 +18,8 @@ export interface ApprovingOptions {
   /** Undefined where there is nobody to ask. */
   questions: Questions | undefined;
   allowsAll: boolean;
+  /** Shows the call that is to be answered, where it was not shown. */
+  showCall: (approval: Approval) => void;
   /** There will be no more answers. */
   onEnd: () => void;
 }
@@ -38,14 +41,20 @@ export class Approving {
     return this.#open !== undefined;
   }
 
-  /** Looks at what is open now. Returns at once; `onAnswered` is called when a question is over. */
-  look({ approvals }: View, onAnswered: () => void): void {
+  /**
+   * Looks at what is open now; what the view says was shown before. Returns at once; `onAnswered` is called when a
+   * question is over.
+   */
+  look(view: View, onAnswered: () => void): void {
+    const { approvals } = view;
     const open = this.#open;
     if (open !== undefined && !approvals.some((each) => keyOf(each) === open.key)) open.takeBack();
     const next = approvals.find((each) => !this.#answered.has(keyOf(each)));
     if (next === undefined || this.#asking !== undefined) return;
+    if (isAskable(view, next)) this.#options.showCall(next);
+    else if (this.#standing === undefined) return;
     this.#answered.add(keyOf(next));
-    this.#asking = this.#answer(next).finally(() => {
+    this.#asking = this.#answer(next, askedBy(view, next)).finally(() => {
       this.#asking = undefined;
       onAnswered();
     });
@@ -56,12 +65,16 @@ export class Approving {
     this.#open?.takeBack();
   }
 
-  /** Never rejects. */
-  async #answer(approval: Approval): Promise<void> {
+  /** What every call gets where no person is asked. */
+  get #standing(): Decide | undefined {
     const { questions, allowsAll } = this.#options;
-    if (allowsAll) return this.#send(approval, { decision: "allow" });
-    if (questions === undefined) return this.#send(approval, { decision: "deny", reason: NOBODY });
-    const decision = await this.#ask(approval, questions);
+    if (allowsAll) return { decision: "allow" };
+    return questions === undefined ? { decision: "deny", reason: NOBODY } : undefined;
+  }
+
+  /** Never rejects. */
+  async #answer(approval: Approval, by: string | undefined): Promise<void> {
+    const decision = this.#standing ?? (await this.#ask(approval, by));
     if (decision !== undefined) await this.#send(approval, decision);
   }
 
@@ -84,14 +97,16 @@ export class Approving {
     }
   }
 
-  async #ask(approval: Approval, questions: Questions): Promise<Decide | undefined> {
+  async #ask(approval: Approval, by: string | undefined): Promise<Decide | undefined> {
     const { terminal } = this.#options;
+    const questions = this.#options.questions as Questions;
     const { name, arguments: args } = approval.toolCall.payload;
     const back = new AbortController();
     this.#open = { key: keyOf(approval), takeBack: () => back.abort() };
     try {
       const text = questionOf(args);
       if (!(await questions.forget())) return undefined;
+      if (by !== undefined) terminal.line(by, "yellow");
       terminal.line(`Allow ${printable(name)}`, "yellow");
       showCut(terminal, text);
       const keys = text.cut === undefined ? "y, n, or why not" : "y, n, v to view all of it, or why not";

@@ -88,6 +88,7 @@ class Conversation {
   /** Ends every call and every wait: a server that does not answer holds nobody. */
   readonly #signal = this.#leaving.signal;
   readonly #unseen = new Unseen();
+  readonly #transcript: Transcript;
   #session: SessionClient | undefined;
   #following: Following | undefined;
   #title: string | null = null;
@@ -98,6 +99,8 @@ class Conversation {
     this.#connected = connected;
     this.#terminal = terminal;
     this.#options = options;
+    const { now } = systemClock();
+    this.#transcript = new Transcript({ terminal, unseen: this.#unseen, now, withPrompts: false });
     this.#io = io;
     io.on("SIGINT", this.#interrupt);
     io.on("SIGTERM", this.#leave);
@@ -205,32 +208,33 @@ class Conversation {
   async #toEnd(session: SessionClient, taskId: string, questions: Questions | undefined): Promise<number> {
     const following = this.#following as Following;
     const { json = false, yes = false } = this.#options;
-    const show = json ? this.#showJson : this.#showText();
+    const show = json ? this.#showJson : (view: View) => this.#transcript.show(view);
     const approving = new Approving({
       client: this.#connected.client,
       terminal: this.#terminal,
       signal: this.#signal,
       questions,
       allowsAll: yes,
+      showCall: (approval) => {
+        if (!json) this.#transcript.showCall(approval);
+      },
       onEnd: this.#leave,
     });
     const isOver = untilEnd(session, taskId, this.#signal);
     this.#isRunning = true;
     const ended = await watch(following, async (view, again) => {
-      approving.look(view, again);
-      if (approving.isAsking) return undefined;
-      show(await joined(following, this.#unseen.from));
-      return isOver(view);
+      if (approving.isAsking) {
+        approving.look(view, again);
+        return undefined;
+      }
+      const shown = await joined(following, this.#unseen.from);
+      show(shown);
+      approving.look(shown, again);
+      return approving.isAsking ? undefined : isOver(shown);
     });
     approving.stop();
     this.#isRunning = false;
     return this.#codeOf(ended);
-  }
-
-  #showText(): (view: View) => void {
-    const { now } = systemClock();
-    const transcript = new Transcript({ terminal: this.#terminal, unseen: this.#unseen, now, withPrompts: false });
-    return (view) => transcript.show(view);
   }
 
   readonly #showJson = (view: View): void => {

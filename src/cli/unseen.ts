@@ -1,10 +1,12 @@
 // What of a view was not shown before, in order. Views may be skipped: the next one has it all.
 
-import type { OmniMessage, View, ViewMessage } from "../client/index.js";
+import type { ChildView, OmniMessage, View, ViewMessage } from "../client/index.js";
 import { isPayload } from "../client/index.js";
 
 export class Unseen {
   readonly #seen = new Set<string>();
+  /** Of each child whose first records were still to be read when it was skipped: how many of them those are. */
+  readonly #unread = new Map<string, number>();
   /** Below this ordinal everything was seen, or is not to be. */
   #from = 0;
 
@@ -17,7 +19,10 @@ export class Unseen {
   skip(view: View, keep = 0): void {
     const end = Math.max(0, view.messages.length - keep);
     for (const { key } of view.messages.slice(0, end)) this.#seen.add(key);
-    for (const child of Object.values(view.children)) for (const { key } of childOf(child)) this.#seen.add(key);
+    for (const [id, child] of Object.entries(view.children)) {
+      for (const { key } of childOf(child)) this.#seen.add(key);
+      if (!child.isRead) this.#unread.set(id, child.count);
+    }
     this.#from = view.first;
   }
 
@@ -39,8 +44,13 @@ export class Unseen {
   }
 
   *#ofChild(view: View, id: string): Generator<ViewMessage, void, void> {
-    const child = view.children[id];
+    const child = Object.hasOwn(view.children, id) ? view.children[id] : undefined;
     if (child === undefined) return;
+    const skipped = this.#unread.get(id);
+    if (skipped !== undefined && child.isRead) {
+      for (const { key } of child.before.slice(0, skipped)) this.#seen.add(key);
+      this.#unread.delete(id);
+    }
     for (const { key, message } of childOf(child)) {
       if (this.#seen.has(key)) continue;
       this.#seen.add(key);
@@ -53,4 +63,10 @@ export class Unseen {
 export const isWhole = ({ gap, stale, children }: View): boolean =>
   gap === null && stale === null && !Object.values(children).some(({ isBehind }) => isBehind);
 
-const childOf = ({ before, since }: View["children"][string]): readonly ViewMessage[] => [...before, ...since];
+/** What is there of a child, or of the Session itself. A child's id may be any word. */
+export function messagesOf({ messages, children }: View, child: string | undefined): readonly ViewMessage[] {
+  if (child === undefined) return messages;
+  return Object.hasOwn(children, child) ? childOf(children[child] as ChildView) : [];
+}
+
+const childOf = ({ before, since }: ChildView): readonly ViewMessage[] => [...before, ...since];
