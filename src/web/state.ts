@@ -44,7 +44,9 @@ export const sending = signal<Sending | null>(null);
 
 export const draft = signal("");
 export const attachments = signal<readonly Attachment[]>([]);
-export const whenBusy = signal<WhenBusy>("queue");
+/** What was chosen for a prompt while the model works, for each Session its own. */
+export const chosenWhenBusy = signal<ReadonlyMap<string, WhenBusy>>(new Map());
+export const whenBusy = computed<WhenBusy>(() => chosenWhenBusy.value.get(selectedId.value ?? "") ?? "queue");
 
 /** What the next Session is made of; an empty model is the server's choice. */
 export const choices = signal<{

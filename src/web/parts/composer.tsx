@@ -5,7 +5,17 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 import { stop, submit } from "../actions.js";
 import { attach, detach } from "../attach.js";
 import { setDraft } from "../drafts.js";
-import { attachments, draft, isBusy, isSending, view, type WhenBusy, whenBusy } from "../state.js";
+import {
+  attachments,
+  chosenWhenBusy,
+  draft,
+  isBusy,
+  isSending,
+  selectedId,
+  view,
+  type WhenBusy,
+  whenBusy,
+} from "../state.js";
 import { focusPrompt } from "./focus.js";
 import { Icon } from "./icons.js";
 import { Pickers } from "./pickers.js";
@@ -124,7 +134,8 @@ function WhenBusyPicker() {
       aria-label="What a prompt does while the model works"
       value={whenBusy.value}
       onChange={(event) => {
-        whenBusy.value = event.currentTarget.value as WhenBusy;
+        const chosen = event.currentTarget.value as WhenBusy;
+        chosenWhenBusy.value = new Map([...chosenWhenBusy.value, [selectedId.value ?? "", chosen]]);
       }}
     >
       <option value="queue">Queue</option>
