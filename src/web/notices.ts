@@ -23,10 +23,14 @@ export function requestNotices(key: string, payload: RequestEndPayload): Notice[
   }
   // The abort that follows says it.
   if (status === "aborted") return [];
-  const why = sentence(error === undefined ? `The request to the model ended: ${status}` : error.message);
+  const why = sentence(error?.message ?? failureText(status));
   if (retryMs === undefined) return [notice(key, "bad", why)];
   return [notice(key, "warn", `${why} Trying again after ${Math.max(1, Math.round(retryMs / 1000))} s.`)];
 }
+
+/** What a status says where nothing more is known. */
+export const failureText = (status: string): string =>
+  status === "malformed" ? "The answer of the model could not be read." : "The request to the model failed.";
 
 /** A refusal as a sentence: what is wrong, with the details that it does not name itself. */
 export function refusalText(message: string, details: readonly { path: string; message: string }[]): string {

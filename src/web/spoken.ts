@@ -2,7 +2,7 @@
 
 import { isEventMessage, isPayload, type View } from "../client/index.js";
 import { tokensOf } from "./markdown-tokens.js";
-import { abortText, sentence } from "./notices.js";
+import { abortText, failureText, sentence } from "./notices.js";
 import { visibleText } from "./visible-text.js";
 
 /** Characters of an answer; the whole of it is in the conversation. */
@@ -17,7 +17,7 @@ export function endText({ task, messages }: Pick<View, "task" | "messages">): st
   if (error !== undefined) return visibleText(`Failed: ${sentence(error.message)}`);
   if (aborted !== undefined) return abortText(aborted);
   if (status === "aborted") return "Stopped.";
-  if (status !== undefined && status !== "completed") return `Failed: ${sentence(status)}`;
+  if (status !== undefined && status !== "completed") return failureText(status);
   return `Finished. ${spokenText(answer)}`.trim();
 }
 

@@ -293,7 +293,7 @@ describe("what a screen reader is told of a Task's end", () => {
     ["You stopped this.", "aborted", [abort("user")]],
     ["Interrupted: the server was restarted.", "aborted", [abort("server_restarted")]],
     ["Stopped.", "aborted", []],
-    ["Failed: Timeout.", "timeout", []],
+    ["The request to the model failed.", "timeout", []],
     ["Finished.", "completed", []],
   ])("is %j and nothing of an older Task", (text, status, more) => {
     expect(told([...before, make.userText(AT, "two"), ...more], { status })).toBe(text);

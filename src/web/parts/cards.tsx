@@ -108,7 +108,8 @@ function TextCard({ item }: Of<"text">) {
   return (
     <article class={open ? "assistant open" : "assistant"} aria-label="Answer">
       <Prose id={item.key} text={text} isOpen={open} />
-      {isCut && <p class="note">Not complete: {stop}.</p>}
+      {/* Why, the notice says that follows. */}
+      {isCut && <p class="note">This answer is not complete.</p>}
       {!open && (
         <MessageTools text={text}>
           {forkAt !== null && <ForkButton label="Fork from here" onFork={() => fork(forkAt)} />}
@@ -222,5 +223,5 @@ function CompactionCard({ item }: Of<"compaction">) {
 function compactionText(status: string, size: string): string {
   if (status === "running") return `Compacting the context${size}…`;
   if (status === "completed") return `The context was compacted${size}.`;
-  return `Compacting the context ended: ${status}. The old context stays.`;
+  return `Compacting the context ${status === "aborted" ? "was stopped" : "failed"}. The old context stays.`;
 }
