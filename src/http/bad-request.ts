@@ -1,13 +1,14 @@
 // What Node's parser refuses never becomes a request; it is answered on the bare socket, in the same shape. So is a
 // request whose body is bad or late: whoever reads it may still wait for the rest.
 
-import type { ServerResponse } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../clock.js";
 import { type ErrorCode, errorBody, statusOf } from "./errors.js";
 import type { Recorder } from "./recorder.js";
 
 const REASONS: Record<string, [ErrorCode, string, string]> = {
+  CONNECT: ["method_not_allowed", "Method Not Allowed", "no path takes CONNECT"],
   HPE_HEADER_OVERFLOW: ["headers_too_large", "Request Header Fields Too Large", "the headers are too large"],
   ERR_HTTP_REQUEST_TIMEOUT: ["request_timeout", "Request Timeout", "the request took too long to arrive"],
 };
@@ -20,6 +21,9 @@ const WAIT_MS = 30_000;
 
 /** Connections that wait like that; all that comes on them is bad too, and is told of again and again. */
 const waiting = new WeakSet<Socket>();
+
+/** What may be asked of some path: a 405 has to name something. */
+const ALLOWED = "GET, HEAD, POST, PATCH, DELETE, OPTIONS";
 
 type BadRequest = Error & { code?: string };
 
@@ -35,6 +39,16 @@ interface Means {
 export function answerBadRequest(error: BadRequest, socket: Socket, means: Means): void {
   if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
   else if (!waiting.has(socket)) answerAfterOthers(error, socket, means);
+}
+
+/** Answers CONNECT as any method that a path does not take. Node gives such a connection away, and no longer looks after it. */
+export function answerConnect(server: Server, means: Means): void {
+  server.on("connect", (_request, connection) => {
+    const socket = connection as Socket;
+    socket.on("error", () => socket.destroy());
+    socket.resume();
+    answerBadRequest(Object.assign(new Error("CONNECT"), { code: "CONNECT" }), socket, means);
+  });
 }
 
 function answerAfterOthers(error: BadRequest, socket: Socket, means: Means): void {
@@ -66,7 +80,11 @@ function answerNow(
 ): void {
   const [code, phrase, message] = REASONS[error.code ?? ""] ?? ["invalid_request", "Bad Request", "this is not HTTP"];
   const status = statusOf(code);
-  const requestId = recorder.answered({ status, reason: error.code }, response);
+  const isConnect = error.code === "CONNECT";
+  const requestId = recorder.answered(
+    { status, reason: error.code, method: isConnect ? error.code : undefined },
+    response,
+  );
   const body = JSON.stringify(errorBody(code, message));
   socket.end(
     [
@@ -74,6 +92,7 @@ function answerNow(
       "content-type: application/json; charset=utf-8",
       `content-length: ${Buffer.byteLength(body)}`,
       `x-request-id: ${requestId}`,
+      ...(isConnect ? [`allow: ${ALLOWED}`] : []),
       "connection: close",
       "",
       body,

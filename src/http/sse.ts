@@ -9,6 +9,7 @@ import type { ServerResponse } from "node:http";
 import { Socket } from "node:net";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Sink } from "../channel/subscription.js";
+import { endWithClient } from "./half-open.js";
 import { onceOver } from "./once-over.js";
 
 export const SSE_HEADERS = {
@@ -55,8 +56,8 @@ function streamHeaders(request: FastifyRequest, reply: FastifyReply): Record<str
 }
 
 function socketSink(response: ServerResponse, socket: Socket): Sink {
-  // Node answers a client's FIN with ours, but only after everything that is queued: for one that does not read, never.
-  socket.once("end", () => socket.destroy());
+  // Not after everything that is queued: for a client that does not read that is never.
+  endWithClient(socket);
   let isEnded = false;
   return {
     framing: response.chunkedEncoding ? "chunked" : "plain",
