@@ -139,6 +139,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     const connections = new Connections(app.server);
     await app.listen({ host: config.host, port: config.port });
     const url = urlOf(app, config.host);
+    tellMissingKeys(config, log);
     tellIgnoredLevels(config, log);
     await publishAddress(config.dataDir, url, lease.token).catch((error) =>
       log.debug({ err: error }, "the address is not written"),
@@ -177,6 +178,12 @@ async function endServer(parts: {
   stop();
   await closeKeys();
   await lease.release();
+}
+
+function tellMissingKeys({ models }: Config, log: Logger): void {
+  for (const { spec, available, reason } of models.models) {
+    if (!available) log.warn({ model: modelName(spec) }, `a model cannot be used: ${reason}`);
+  }
 }
 
 /** A thinking level is taken for every model; that it makes no difference to some must not be found out by guessing. */

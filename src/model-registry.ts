@@ -34,8 +34,8 @@ const DEMO: ModelSpec = {
 };
 
 /**
- * Puts the registry together. `wanted` (OMNID_MODEL) wins over `preferred` (the file's), and that over the first model
- * that can be used.
+ * Puts the registry together. `wanted` (OMNID_MODEL) wins over `preferred` (the file's), and that over the first model,
+ * also where its key is missing: nobody's prompts go to another model than the one that was meant.
  * @returns the registry, or `unknown` with the default that names no model.
  */
 export function buildRegistry(
@@ -63,8 +63,7 @@ export function buildRegistry(
   if (wanted !== undefined && !models.has(keyOf(wanted))) return { unknown: wanted, from: "wanted" };
   if (preferred !== undefined && !models.has(keyOf(preferred))) return { unknown: preferred, from: "preferred" };
   const all = [...models.values()];
-  const first = all.find((model) => model.available)?.spec ?? DEMO;
-  const { provider, modelId } = wanted ?? preferred ?? first;
+  const { provider, modelId } = wanted ?? preferred ?? all[0]?.spec ?? DEMO;
   const find = (p: string, m: string) => models.get(keyOf({ provider: p, modelId: m }));
   return { registry: { models: all, defaultModel: { provider, modelId }, find } };
 }

@@ -324,11 +324,11 @@ describe("models", () => {
     expect(problemsIn({ defaultModel: { provider: "x", modelId: "y" } })[0]).toMatch(/^OMNID_CONFIG: defaultModel: /);
   });
 
-  test("a missing apiKeyEnv is not fatal: the model is listed with the reason and is not the default", () => {
+  test("a missing apiKeyEnv is not fatal: the model is listed with the reason, and is the default all the same", () => {
     const { models } = withFile({ models: [{ ...local, apiKeyEnv: "LOCAL_KEY" }] });
     const [first] = models.models;
     expect(first && viewOf(first)).toMatchObject({ available: false, reason: "LOCAL_KEY is not set" });
-    expect(models.defaultModel.provider).toBe("demo");
+    expect(models.defaultModel).toEqual({ provider: "local", modelId: "qwen" });
     const keyed = withFile({ models: [{ ...local, apiKeyEnv: "LOCAL_KEY" }] }, { LOCAL_KEY: "secret-key" });
     expect(keyed.models.find("local", "qwen")).toMatchObject({ available: true, spec: { apiKey: "secret-key" } });
   });
