@@ -2,13 +2,13 @@
 // is hidden.
 
 import type { Following, View } from "../client/index.js";
+import { approvalNews } from "./asked.js";
 import { background, client, reachable } from "./connect.js";
 import { changeDraft, keepOfGone } from "./drafts.js";
 import { learnName } from "./names.js";
 import { endText } from "./spoken.js";
 import { announcement, error, now, readChildren, selectedId, sending, view } from "./state.js";
 import { takeStreamSlot } from "./tab-locks.js";
-import { visibleText } from "./visible-text.js";
 
 let following: Following | undefined;
 
@@ -53,8 +53,8 @@ function showView(next: View): void {
 /** A screen reader is told what is over, not each word of it. */
 function announceChange(before: View | null, next: View): void {
   const wasBusy = before?.task !== null && before?.task !== undefined && before.task.state !== "idle";
-  const asked = next.approvals.find((each) => before?.approvals.includes(each) !== true);
-  if (asked !== undefined) announce(`${visibleText(asked.toolCall.payload.name)} needs your approval.`);
+  const asked = next.approvals.filter((each) => before?.approvals.includes(each) !== true);
+  if (asked.length > 0) announce(asked.map((each) => approvalNews(each, next)).join(" "));
   else if (wasBusy && next.task?.state === "idle") {
     announce(endText(next));
   } else if (before?.connection.status === "live" && next.connection.status === "waiting") {

@@ -70,7 +70,7 @@ describe.skipIf(!hasBrowser)("the page for everybody", { timeout: 180_000 }, () 
     const page = await (await openWindow())(server.url);
     const said = page.getByRole("status");
     await send(page, "/run echo spoken");
-    await said.getByText("exec_command needs your approval.").waitFor();
+    await said.getByText(/^exec_command: .* needs your approval\.$/).waitFor();
     await readQuestion(page);
     await page.keyboard.press("Control+Enter");
     await ready(page);

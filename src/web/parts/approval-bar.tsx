@@ -3,11 +3,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../client/index.js";
 import { decide } from "../actions.js";
-import { askedOf } from "../items.js";
+import { approvalName, askerText } from "../asked.js";
 import { now, selectedId, view } from "../state.js";
 import { visibleText } from "../visible-text.js";
 import { useRead, useShortcuts } from "./approval-keys.js";
 import { Arguments } from "./arguments.js";
+import { IsAsked } from "./box.js";
 import { focusPrompt } from "./focus.js";
 
 const NONE: readonly Approval[] = [];
@@ -54,7 +55,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
   return (
     <section
       class="request"
-      aria-label={`Approval of ${name}`}
+      aria-label={approvalName(approval, view.value)}
       ref={panel}
       onKeyDown={(event) => {
         // A key that is held presses a button once.
@@ -67,7 +68,9 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
         </h2>
         <p class="note">{noteOf(approval)}</p>
       </div>
-      <Arguments name={name} json={args} />
+      <IsAsked.Provider value={true}>
+        <Arguments name={name} json={args} />
+      </IsAsked.Provider>
       <div class="answer">
         <button
           type="button"
@@ -110,8 +113,8 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
   );
 }
 
-function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string {
-  const isChild = (origin ?? []).length > 0 || sessionId !== selectedId.value;
+function noteOf(approval: Approval): string {
+  const { requestedAt, expiresAt } = approval;
   const minutes = Math.floor((now.value - new Date(requestedAt).getTime()) / 60_000);
   const since =
     minutes < 1
@@ -120,8 +123,6 @@ function noteOf({ sessionId, origin, requestedAt, expiresAt }: Approval): string
         ? `Waiting for ${minutes} min`
         : `Waiting since ${new Date(requestedAt).toLocaleString()}`;
   const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`;
-  const children = view.value?.children ?? {};
-  const asked = isChild && Object.hasOwn(children, sessionId) ? askedOf(children[sessionId]) : "";
-  const who = asked === "" ? "" : ` for “${asked}”`;
-  return `${isChild ? `Asked by a subagent${who}. ` : ""}${since}${until}`;
+  const asker = askerText(approval, view.value);
+  return `${asker === "" ? "" : `Asked by ${asker}. `}${since}${until}`;
 }

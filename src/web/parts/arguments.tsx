@@ -5,6 +5,7 @@ import { useMemo } from "preact/hooks";
 import { lineDiff } from "../diff.js";
 import { isRepeated, readArguments } from "../tool-words.js";
 import { visibleText } from "../visible-text.js";
+import { Box } from "./box.js";
 
 export function Arguments({ name, json }: { name: string; json: string }) {
   const read = useMemo(() => readArguments(json), [json]);
@@ -42,15 +43,8 @@ function Argument({ label, value, isNew }: { label: string; value: string; isNew
   );
 }
 
-/** A long text scrolls in its own box, by keyboard too. */
-export function Pre({ text, label, ...rest }: { text: string; label: string; class: string }) {
-  return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
-    <pre {...rest} tabIndex={0} role="group" aria-label={label}>
-      {useMemo(() => visibleText(text), [text])}
-    </pre>
-  );
+export function Pre({ text, ...rest }: { text: string; label: string; class: string }) {
+  return <Box {...rest}>{useMemo(() => visibleText(text), [text])}</Box>;
 }
 
 const SIGNS = { same: " ", added: "+", removed: "-" };
@@ -58,12 +52,10 @@ const SIGNS = { same: " ", added: "+", removed: "-" };
 export function Diff({ before, after }: { before: string; after: string }) {
   const lines = useMemo(() => lineDiff(before, after), [before, after]);
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keyboard
-    // biome-ignore lint/a11y/useSemanticElements: white space is kept as it is, which only a pre does
-    <pre class="diff" tabIndex={0} role="group" aria-label="Change">
+    <Box class="diff" label="Change">
       {lines.map(({ kind, text }, index) => (
         <span key={index} class={`line ${kind}`}>{`${SIGNS[kind]} ${visibleText(text)}\n`}</span>
       ))}
-    </pre>
+    </Box>
   );
 }

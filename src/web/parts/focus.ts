@@ -28,6 +28,14 @@ export function useHandOn<E extends HTMLElement>(next: (gone: E) => void): { cur
 
 export const focusSearch = (): void => document.getElementById("search")?.focus();
 
+/** Home and End go to the first and the last, but where they move in a text. */
+export function moveToEnds(event: KeyboardEvent, all: readonly HTMLElement[]): void {
+  const at = { Home: 0, End: -1 }[event.key];
+  if (at === undefined || isTyping(event.target)) return;
+  event.preventDefault();
+  all.at(at)?.focus();
+}
+
 /** The arrows go from one to the next, and from the last to the first. */
 export function moveByArrow(event: KeyboardEvent, all: readonly HTMLElement[]): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];

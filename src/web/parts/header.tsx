@@ -33,6 +33,7 @@ export function Header() {
           </p>
         )}
       </div>
+      {session?.archived && <p id="archived">Archived</p>}
       <Link />
       {session !== null && <SessionMenu session={session} isOpenOne />}
     </header>

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
-import { focusPrompt, moveByArrow, useHandOn } from "./focus.js";
+import { focusPrompt, moveByArrow, moveToEnds, useHandOn } from "./focus.js";
 
 export interface MenuEntry {
   text: string;
@@ -63,7 +63,10 @@ export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
         onBeforeToggle={(event) => {
           if ((event as unknown as { newState: string }).newState === "open") place();
         }}
-        onKeyDown={(event) => moveByArrow(event, items(list.current))}
+        onKeyDown={(event) => {
+          moveByArrow(event, items(list.current));
+          moveToEnds(event, items(list.current));
+        }}
       >
         {entries.map(({ text, run, isDanger, isDisabled }, index) => (
           <button
