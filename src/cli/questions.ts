@@ -1,7 +1,9 @@
 // Asks the person at the terminal. Nothing is read from standard input between two questions, so that Ctrl-C is a signal
 // then; while one is open it is what `onInterrupt` makes of it.
 
-import { createInterface } from "node:readline/promises";
+import { printable } from "./printable.js";
+import { shortened } from "./transcript-text.js";
+import { readTyped } from "./typed.js";
 
 /** What came of a question: an answer, Ctrl-D, Ctrl-C, or that nobody needs to know any more. */
 export type Answer = { kind: "answer"; text: string } | { kind: "ended" | "interrupted" | "taken_back" };
@@ -26,34 +28,25 @@ export function askAt(
       return !isInterrupted;
     },
     ask: async (question, signal) => {
-      const lines = createInterface({ input: stdin, output: stderr, terminal: stderr.isTTY === true });
-      const end = new AbortController();
-      let why = "ended" as Exclude<Answer["kind"], "answer">;
-      const takeBack = () => {
-        why = "taken_back";
-        end.abort();
-      };
-      lines.on("SIGINT", () => {
-        why = "interrupted";
-        end.abort();
-      });
-      lines.on("close", () => end.abort());
-      signal?.addEventListener("abort", takeBack, { once: true });
-      if (signal?.aborted) takeBack();
-      try {
-        return { kind: "answer", text: await lines.question(question, { signal: end.signal }) };
-      } catch {
+      const typed = await readTyped({ stdin, stderr }, question, signal);
+      if (typed.kind !== "line") {
         stderr.write("\n");
-        if (why === "interrupted") onInterrupt();
-        return { kind: why };
-      } finally {
-        signal?.removeEventListener("abort", takeBack);
-        lines.close();
+        if (typed.kind === "interrupted") onInterrupt();
+        return { kind: typed.kind };
       }
+      const [first, ...others] = typed.dropped.filter((line) => line.trim() !== "");
+      if (first !== undefined) stderr.write(`${droppedText(first, others.length)}\n`);
+      return { kind: "answer", text: typed.text };
     },
   };
 }
 
+function droppedText(first: string, others: number): string {
+  const more = others === 0 ? "" : ` and ${others} more ${others === 1 ? "line" : "lines"}`;
+  return `! came with that line and was dropped: ${printable(shortened(first, MAX_DROPPED))}${more}`;
+}
+
+const MAX_DROPPED = 60;
 const CTRL_C = "\u0003";
 /** Turns of the event loop in which a terminal hands over what it holds: one is enough, the others are for good measure. */
 const TURNS = 3;
