@@ -32,7 +32,7 @@ export function connectionText(connection: Connection, now: number, isOnline: bo
       return {
         text: "Live",
         tone: "live",
-        more: "Part of the stream was missed, so the history was read again. Nothing is missing.",
+        more: "Part of the stream was missed, so the history was read again: every complete message is here.",
       };
     case "polling":
       return {
