@@ -1,6 +1,7 @@
 // What makes a Session of something that is there: another's history, or a Trace that is uploaded.
 
 import { z } from "zod";
+import { isObject } from "./contracts.js";
 
 export const forkBody = z
   .strictObject({
@@ -15,6 +16,7 @@ export const forkBody = z
   .refine((body) => (body.provider === undefined) === (body.modelId === undefined), {
     path: ["modelId"],
     error: "provider and modelId go together: give both or neither",
+    when: isObject,
   })
   .meta({ id: "ForkSession", examples: [{ ordinal: 12 }] });
 

@@ -12,6 +12,9 @@ import { omniMessage, tokenCounts, toolCallMessage } from "./contracts-protocol.
 // Empty too: a Session without a name does not exist, which is 404 and no fault of form.
 const id = z.string();
 export const at = z.iso.datetime().describe("ISO 8601, UTC, milliseconds");
+/** For a check that is listed beside whatever else is wrong with the body. */
+export const isObject = ({ value }: { value: unknown }) =>
+  typeof value === "object" && !Array.isArray(value) && value !== null;
 const natural = z.number().int().nonnegative();
 const EXAMPLE_ID = "session-2026-07-18-03-10-22-a1b2c3d4";
 export const EXAMPLE_AT = "2026-07-18T03:10:22.041Z";
@@ -63,6 +66,7 @@ export const createSessionBody = z
   .refine((body) => (body.provider === undefined) === (body.modelId === undefined), {
     path: ["modelId"],
     error: "provider and modelId go together: give both or neither",
+    when: isObject,
   })
   .meta({ id: "CreateSession", examples: [{ provider: "demo", modelId: "demo", title: "First steps" }] });
 

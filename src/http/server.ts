@@ -23,7 +23,7 @@ import { answerBeforeBody, bodyIsOver } from "./rest-of-body.js";
 import { createRouteTable, type RouteTable } from "./route-table.js";
 import { StreamSlots } from "./streams.js";
 import { inTurn } from "./turn.js";
-import { acceptOnlyJson, validatorCompiler } from "./validation.js";
+import { acceptOnlyJson, refuseFields, validatorCompiler } from "./validation.js";
 
 export interface ServerParts {
   config: Config;
@@ -138,7 +138,9 @@ async function addHooks(
   });
 
   app.addHook("preValidation", async (request) => {
-    if (request.body === undefined && request.routeOptions.config.bodyIsOptional) request.body = {};
+    const { config, schema } = request.routeOptions;
+    if (request.body === undefined && config.bodyIsOptional) request.body = {};
+    if (request.body !== undefined && schema?.body === undefined) refuseFields(request.body);
   });
 }
 

@@ -1,7 +1,7 @@
 // Parsing and checking what comes in: JSON and nothing else, and each problem of a body with its path.
 
 import type { FastifyInstance, FastifySchemaCompiler } from "fastify";
-import type { z } from "zod";
+import { z } from "zod";
 import { HttpError, type Problem } from "./errors.js";
 
 /** A body full of mistakes is not answered with a body as large. */
@@ -22,6 +22,14 @@ export const validatorCompiler: FastifySchemaCompiler<z.ZodType> = ({ schema, ht
 /** As `validatorCompiler`, for a body that is looked at as it comes. */
 export const unlessBody: FastifySchemaCompiler<z.ZodType> = (part) =>
   part.httpPart === "body" ? (value) => ({ value }) : validatorCompiler(part);
+
+const checkNothing = validatorCompiler({ schema: z.strictObject({}), method: "", url: "", httpPart: "body" });
+
+/** Turns away what a body says where a call has nothing to say. */
+export function refuseFields(body: unknown): void {
+  const { error } = checkNothing(body) as { error?: Error };
+  if (error !== undefined) throw error;
+}
 
 /** Lets `application/json` in and turns away every other type. */
 export function acceptOnlyJson(app: FastifyInstance): void {

@@ -73,10 +73,35 @@ describe("the one shape of errors", () => {
     expect(answer.status).toBe(400);
     expect(answer.body.error.code).toBe("invalid_request");
     expect(answer.body.error.details.map((each: { path: string }) => each.path).sort()).toEqual(
-      ["approvalMode", "maxTurns", "titel"].sort(),
+      ["approvalMode", "maxTurns", "modelId", "titel"].sort(),
     );
     const half = await call(server, "POST", "/api/sessions", { provider: "demo" });
     expect(half.body.error.details).toEqual([{ path: "modelId", message: expect.stringContaining("both or neither") }]);
+  });
+
+  test.each([
+    ["unknown fields", { foo: 1, bar: 2 }, ["foo", "bar"]],
+    ["a list", [1], [""]],
+    ["null", "null", [""]],
+  ])("a call without a body of its own refuses %s, and nothing is removed", async (_, body, paths) => {
+    const server = await startServer();
+    const id = await makeSession(server);
+    for (const path of [`/api/sessions/${id}`, `/api/sessions/${id}/queue/none`]) {
+      const answer = await call(server, "DELETE", path, body);
+      expect([answer.status, answer.body.error.code]).toEqual([400, "invalid_request"]);
+      expect(answer.body.error.details.map((each: { path: string }) => each.path)).toEqual(paths);
+    }
+    expect((await call(server, "GET", `/api/sessions/${id}`)).status).toBe(200);
+    expect((await call(server, "DELETE", `/api/sessions/${id}`, {})).status).toBe(204);
+  });
+
+  test("what two fields have to do with each other is listed beside what else is wrong", async () => {
+    const server = await startServer();
+    const answer = await call(server, "POST", "/api/sessions", { provider: "x", title: 5, bogus: 1 });
+    const paths = answer.body.error.details.map((each: { path: string }) => each.path).sort();
+    expect([answer.status, paths]).toEqual([400, ["bogus", "modelId", "title"]]);
+    const none = await call(server, "POST", "/api/sessions", "[]");
+    expect([none.status, none.body.error.details]).toMatchObject([400, [{ path: "" }]]);
   });
 
   test("a body full of mistakes is answered with few of them", async () => {
