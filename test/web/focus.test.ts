@@ -43,6 +43,7 @@ describe.skipIf(!hasBrowser)("the keyboard", { timeout: 120_000 }, () => {
     await page.getByRole("button", { name: "Keep it" }).press("Enter");
     await isAt(menuOf(page, "second name"));
     await pick(page, menuOf(page, "second name"), "Rename…");
+    await isAt(page.getByRole("textbox", { name: "Name" }));
     await page.keyboard.press("Escape");
     await isAt(menuOf(page, "second name"));
   });

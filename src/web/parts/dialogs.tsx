@@ -7,7 +7,7 @@ import { remove, update } from "../actions.js";
 import { nameOf } from "../names.js";
 import { type Dialog, dialog } from "../state.js";
 import { unreachable } from "../unreachable.js";
-import { focusPrompt } from "./focus.js";
+import { giveBack } from "./focus.js";
 
 export function Dialogs() {
   const shown = dialog.value;
@@ -58,8 +58,7 @@ function Modal({ title, isFirm = false, children, ...rest }: ModalProps) {
     own?.querySelector<HTMLElement>("[data-first]")?.focus();
     return () => {
       own?.close();
-      if (from instanceof HTMLElement && from.isConnected) from.focus();
-      else focusPrompt();
+      giveBack(from);
     };
   }, []);
   return (

@@ -2,7 +2,9 @@
 
 import { useLayoutEffect, useRef } from "preact/hooks";
 
-export const focusPrompt = (): void => document.getElementById("prompt")?.focus();
+export const promptBox = (): HTMLElement | null => document.getElementById("prompt");
+
+export const focusPrompt = (): void => promptBox()?.focus();
 
 /** On a phone the prompt can be reached once the list is closed. */
 export const focusPromptSoon = (): void => void requestAnimationFrame(focusPrompt);
@@ -14,16 +16,36 @@ export function focusPromptEnd(): void {
   if (box instanceof HTMLTextAreaElement) box.setSelectionRange(box.value.length, box.value.length);
 }
 
-/** Hands the keyboard on where what it rests in goes. */
-export function useHandOn<E extends HTMLElement>(next: (gone: E) => void): { current: E | null } {
+type Heir = HTMLElement | null | undefined;
+
+/** Who gets the keyboard that comes back to something that has gone meanwhile, from a dialog. */
+const heirs = new WeakMap<Element, HTMLElement>();
+
+/** Hands the keyboard on where what it rests in goes. @param heirOf asked while it is still there */
+export function useHandOn<E extends HTMLElement>(heirOf: (gone: E) => Heir): { current: E | null } {
   const own = useRef<E>(null);
   useLayoutEffect(() => {
     const node = own.current;
     return () => {
-      if (node?.contains(document.activeElement)) next(node);
+      const heir = node === null ? undefined : heirOf(node);
+      if (node === null || !heir) return;
+      if (node.contains(document.activeElement)) heir.focus();
+      else heirs.set(node, heir);
     };
   }, []);
   return own;
+}
+
+/** Gives the keyboard back to where it was, or to whoever has the place of what is gone. */
+export function giveBack(to: Element | null): void {
+  let place: Heir = to instanceof HTMLElement ? to : undefined;
+  while (place && !place.isConnected) {
+    // Of all that has gone with it the outermost says.
+    let heir: Heir;
+    for (let node: Element | null = place; node !== null; node = node.parentElement) heir = heirs.get(node) ?? heir;
+    place = heir;
+  }
+  (place ?? promptBox())?.focus();
 }
 
 export const focusSearch = (): void => document.getElementById("search")?.focus();

@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useId, useRef } from "preact/hooks";
-import { focusPrompt, moveByArrow, moveToEnds, useHandOn } from "./focus.js";
+import { moveByArrow, moveToEnds, promptBox, useHandOn } from "./focus.js";
 
 export interface MenuEntry {
   text: string;
@@ -23,7 +23,7 @@ const GAP_PX = 4;
 
 export function Menu({ label, entries, children, id, ...rest }: MenuProps) {
   const popover = useId();
-  const button = useHandOn<HTMLButtonElement>(focusPrompt);
+  const button = useHandOn<HTMLButtonElement>(promptBox);
   const list = useRef<HTMLDivElement>(null);
   // Before it is shown, so that it is nowhere else first; its size is not known by then.
   const place = () => {

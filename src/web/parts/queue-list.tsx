@@ -3,7 +3,7 @@
 import type { QueueItem } from "../../client/index.js";
 import { recall } from "../actions.js";
 import { isBusy, view } from "../state.js";
-import { focusPrompt, focusPromptEnd, useHandOn } from "./focus.js";
+import { focusPromptEnd, promptBox, useHandOn } from "./focus.js";
 
 export function QueueList() {
   const items = view.value?.queue ?? [];
@@ -18,7 +18,7 @@ export function QueueList() {
 }
 
 function Waiting({ item }: { item: QueueItem }) {
-  const own = useHandOn<HTMLLIElement>(focusPrompt);
+  const own = useHandOn<HTMLLIElement>(promptBox);
   const takeBack = async () => {
     if (await recall(item)) focusPromptEnd();
   };

@@ -163,7 +163,7 @@ function matches(session: Session, words: readonly string[]): boolean {
 function Row({ session }: { session: Session }) {
   const isCurrent = session.sessionId === selectedId.value;
   const { text, tone } = standingOf(session);
-  const own = useHandOn<HTMLLIElement>(focusNextRow);
+  const own = useHandOn<HTMLLIElement>(nextRow);
   return (
     <li ref={own} class={isCurrent ? "row-session current" : "row-session"}>
       <button
@@ -186,9 +186,9 @@ function Row({ session }: { session: Session }) {
 }
 
 /** The one below, the one above, or where there is none the button above the list. */
-function focusNextRow(gone: HTMLElement): void {
+function nextRow(gone: HTMLElement): HTMLElement | null {
   const next = gone.nextElementSibling ?? gone.previousElementSibling;
-  (next?.querySelector("button") ?? document.getElementById("new-session"))?.focus();
+  return next?.querySelector("button") ?? document.getElementById("new-session");
 }
 
 function standingOf(session: Session): { text: string; tone: string } {
