@@ -4,7 +4,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
 import { atFileEnd } from "../support/at-file-end.js";
 import { type Server, startOmnid } from "../support/server.js";
@@ -123,6 +123,7 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
   });
 
   test("a child's call is asked about, answered at the child, and shown in the child's own card", async () => {
+    onTestFinished(() => upstream.by(() => undefined));
     const id = await makeSession(server, { title: "family", approvalMode: "read-only" });
     const page = await (await openWindow())(`${server.url}/#${id}`);
     await ready(page);
@@ -142,13 +143,12 @@ describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 },
     await request.or(parents).first().waitFor();
     if ((await parents.count()) > 0) await parents.getByRole("button", { name: "Allow" }).click();
     await request.waitFor();
-    expect(await request.textContent()).toContain("Asked by a subagent for “for the child”.");
+    await expect.poll(() => request.textContent()).toContain("Asked by a subagent for “for the child”.");
     await request.getByRole("button", { name: "Allow" }).click();
     await ready(page);
     const card = page.locator(".subagent .tool");
-    expect(await card.locator(".output").textContent()).toContain("from the child");
-    expect(await card.locator(".approved").textContent()).toBe("Allowed by you");
-    upstream.by(() => undefined);
+    await expect.poll(() => card.locator(".output").textContent()).toContain("from the child");
+    await expect.poll(() => card.locator(".approved").textContent()).toBe("Allowed by you");
   });
 
   test("what a tool writes is shown as it comes, and its end is said", async () => {
