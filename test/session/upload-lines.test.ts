@@ -94,7 +94,8 @@ test("of many that do not end a megabyte each is in memory, in pieces of whateve
     void lines.next();
     await silent;
   }
-  expect(inUse() - before).toBeLessThan(24 * MIB);
+  // Twelve, and what is on its way; whole it would be more than a hundred.
+  expect(inUse() - before).toBeLessThan(48 * MIB);
 });
 
 test("a long one of a client that stopped in it, or behind it, holds up nobody else's", async () => {
