@@ -22,8 +22,6 @@ class NotCommitted extends Error {}
 export interface ForkSource extends Made {
   /** Whether it was deleted meanwhile: then it is no fault that it cannot be read. */
   isGone(): boolean;
-  /** Its Workspace is not needed for this fork. Never rejects. */
-  letGo(): Promise<void>;
 }
 
 export async function forkSession(
@@ -38,7 +36,7 @@ export async function forkSession(
   if (!record.ok) return record;
   try {
     const records = copyOf(source.trace, ordinal, metaOf(shared, source.record, record.value));
-    const trace = await shared.traces.create(record.value.sessionId, records, recordFile(record.value), source.letGo);
+    const trace = await shared.traces.create(record.value.sessionId, records, recordFile(record.value));
     return ok({ record: record.value, trace });
   } catch (error) {
     if (error instanceof NotCommitted) {

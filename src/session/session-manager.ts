@@ -46,7 +46,7 @@ export class SessionManager implements SessionHost {
   readonly #events: OwnerEvents;
   readonly #places: TaskPlaces;
   /** Sources of forks that are being made. */
-  readonly #forking = new Set<SessionRecord>();
+  readonly #forking = new Map<SessionRecord, Promise<unknown>>();
   /** Sessions that are being made and not among the entries yet. */
   #creating = 0;
   #draining = false;
@@ -94,26 +94,20 @@ export class SessionManager implements SessionHost {
   }
 
   async #fork(session: Session, request: ForkSession): Promise<Taken<Session> | undefined> {
-    const { id } = session;
     if (session.view().state !== "idle") return refuse("task_in_progress", "the Session is busy");
-    // Also while it is only on its way, each one: whoever deletes the source leaves the fork its Workspace.
     const source = { ...session.record };
-    this.#forking.add(source);
-    const isGone = () => !this.#entries.has(id);
-    const letGo = async () => {
-      this.#forking.delete(source);
-      const isThere = !isGone() || (await this.#shared.traces.open(id).catch(() => true)) !== undefined;
-      if (!isThere) await removeWorkspace(this.#shared, source, this.#atWork);
-    };
-    try {
-      const trace = await this.#shared.traces.open(id);
-      if (trace === undefined) return undefined;
-      const from = { record: source, trace, isGone, letGo };
-      const made = await this.#adopt(() => forkSession(this.#shared, from, request));
-      return made.ok || !isGone() ? made : undefined;
-    } finally {
-      await letGo();
-    }
+    const forking = this.#copy(source, request).finally(() => this.#forking.delete(source));
+    this.#forking.set(source, forking);
+    return forking;
+  }
+
+  async #copy(source: SessionRecord, request: ForkSession): Promise<Taken<Session> | undefined> {
+    const { sessionId } = source;
+    const trace = await this.#shared.traces.open(sessionId);
+    if (trace === undefined) return undefined;
+    const isGone = () => !this.#entries.has(sessionId);
+    const made = await this.#adopt(() => forkSession(this.#shared, { record: source, trace, isGone }, request));
+    return made.ok || !isGone() ? made : undefined;
   }
 
   importTrace(source: ImportSource, owner: Owner): Promise<Taken<Session>> {
@@ -205,7 +199,7 @@ export class SessionManager implements SessionHost {
     try {
       await children;
       await this.#family.remove(entry, this.#entries.get(entry.record.parentSessionId ?? ""), this.#shared);
-      await this.#shared.traces.remove(id, () => removeWorkspace(this.#shared, entry.record, this.#atWork));
+      await this.#shared.traces.remove(id, () => this.#takeAlong(entry.record));
     } catch (error) {
       // It is still on the disk, so it is still there: another DELETE may have more luck.
       delete entry.session;
@@ -216,6 +210,13 @@ export class SessionManager implements SessionHost {
     }
     this.#events.deleted(owner, id);
     return true;
+  }
+
+  /** Not before its forks are there with their own records: nobody else would tell the next process of the Workspace. */
+  async #takeAlong(removed: SessionRecord): Promise<void> {
+    const forks = [...this.#forking].filter(([source]) => source.sessionId === removed.sessionId);
+    await Promise.allSettled(forks.map(([, forking]) => forking));
+    await removeWorkspace(this.#shared, removed, this.#atWork);
   }
 
   models(): ReturnType<SessionHost["models"]> {
@@ -285,7 +286,7 @@ export class SessionManager implements SessionHost {
 
   /** Whose Workspaces are in use. */
   get #atWork(): SessionRecord[] {
-    return [...recordsOf(this.#entries.values()), ...this.#forking];
+    return [...recordsOf(this.#entries.values()), ...this.#forking.keys()];
   }
 
   /** @returns how many Sessions are in memory then. */

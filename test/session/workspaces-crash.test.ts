@@ -8,6 +8,7 @@ import type { SessionManager } from "../../src/session/session-manager.js";
 import { diskFs, type TraceFile, type TraceFs } from "../../src/trace/trace-fs.js";
 import { scriptedModel } from "../support/engine.js";
 import { hostOn, made, tempDir } from "../support/sessions.js";
+import { gate } from "../support/upstream.js";
 
 const model = () => scriptedModel([]);
 const never = new Promise<never>(() => {});
@@ -159,4 +160,37 @@ test("what is left is removed with no Workspace that a Session works in, or that
   ]);
   expect(await next.find(user.id, null)).toBeDefined();
   await next.drain(0);
+});
+
+test("a deleted Session tells whose its Workspace is until a fork of it tells so itself", async () => {
+  const dataDir = tempDir();
+  const held = gate();
+  const reached = gate();
+  let isHeld = false;
+  const create: TraceFs["create"] = async (path) => {
+    if (isHeld && path.includes(".new-")) {
+      reached.open();
+      await held.opened;
+    }
+    return diskFs.create(path);
+  };
+  const host = await hostOn({ model: model(), dataDir, fs: { ...diskFs, create } });
+  const { id } = await made(host.create({}, null));
+  isHeld = true;
+  const forking = host.fork(id, { ordinal: 0 }, null);
+  await reached.opened;
+  const deleting = host.remove(id, null);
+  const names = (folder: string) => readdirSync(join(dataDir, folder));
+  await expect.poll(() => names("sessions")).toContain(`.gone-${id}`);
+  // Whatever it still does without the fork is done by then: a turn of the disk for each step.
+  for (let turn = 0; turn < 50; turn++) await diskFs.list(dataDir);
+  expect(names("sessions")).toContain(`.gone-${id}`);
+  expect(names("workspaces")).toEqual([id]);
+  held.open();
+  await Promise.all([forking, deleting]);
+  expect(names("sessions").filter((each) => each.startsWith("."))).toEqual([]);
+  const listed = await host.list({ limit: 10, archived: false }, null);
+  if (!listed.ok) throw new Error(listed.message);
+  expect(names("workspaces")).toEqual(listed.value.sessions.map(({ workspace }) => basename(workspace)));
+  await host.drain(0);
 });
