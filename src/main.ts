@@ -14,6 +14,7 @@ import { type Config, loadConfig } from "./config.js";
 import { EXIT_CONFIG, EXIT_FAILED, EXIT_HELD } from "./exit-codes.js";
 import type { App } from "./http/context.js";
 import { Connections } from "./http/end-connections.js";
+import { type Listening, listen } from "./http/listen.js";
 import { createLog } from "./http/logging.js";
 import { createMetrics, type Metrics } from "./http/metrics.js";
 import { openKeys } from "./http/open-keys.js";
@@ -137,7 +138,8 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     const app = await createServer({ config, host, clock, newId, log, metrics, keys, recovered });
     open.unshift(() => app.close());
     const connections = new Connections(app.server);
-    await app.listen({ host: config.host, port: config.port });
+    const listening = await listen(app, config, log);
+    open.unshift(() => listening.close());
     const url = urlOf(app, config.host);
     tellMissingKeys(config, log);
     tellIgnoredLevels(config, log);
@@ -145,7 +147,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
       log.debug({ err: error }, "the address is not written"),
     );
     await recovered();
-    return { url, close: () => endServer({ config, clock, host, mcp, url, connections, app, closeKeys, lease }) };
+    return { url, close: () => endServer({ config, clock, host, mcp, url, connections, listening, closeKeys, lease }) };
   } catch (error) {
     // Why there is no server is the first error; what cannot be closed after it is only logged.
     for (const close of open) await close()?.catch((err) => log.debug({ err }, "not closed"));
@@ -160,11 +162,11 @@ async function endServer(parts: {
   mcp: McpServers | undefined;
   url: string;
   connections: Connections;
-  app: App;
+  listening: Listening;
   closeKeys: () => Promise<void>;
   lease: Lease;
 }): Promise<void> {
-  const { config, clock, host, mcp, url, connections, app, closeKeys, lease } = parts;
+  const { config, clock, host, mcp, url, connections, listening, closeKeys, lease } = parts;
   const { shutdownMs } = config;
   const endsAt = clock.monotonic() + shutdownMs - Math.min(CLOSE_MARGIN_MS, shutdownMs / 4);
   // Sessions end first: their streams would keep the listener open.
@@ -174,7 +176,7 @@ async function endServer(parts: {
   await withdrawAddress(config.dataDir, url);
   // A client that sends nothing, or does not read, would keep its connection for as long as it likes.
   const stop = connections.end(clock, CLOSE_GRACE_MS, endsAt - clock.monotonic());
-  await app.close();
+  await listening.close();
   stop();
   await closeKeys();
   await lease.release();
