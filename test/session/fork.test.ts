@@ -285,12 +285,15 @@ test("a source that is deleted while it is copied is not found, and leaves no fo
   const source = await made(host.create({}, null));
   const records = await richTrace();
   const long = await imported(host, linesOf(records));
+  let deleting: Promise<boolean> | undefined;
   onRead = async () => {
     onRead = async () => {};
-    await host.remove(long.id, null);
+    deleting = host.remove(long.id, null);
+    await expect.poll(() => existsSync(join(dataDir, "sessions", long.id))).toBe(false);
   };
   // Its later files are gone when their turn comes.
   expect(await host.fork(long.id, { ordinal: records.length - 1 }, null)).toBeUndefined();
+  expect(await deleting).toBe(true);
   expect(existsSync(long.view().workspace)).toBe(false);
   expect(readdirSync(join(dataDir, "sessions"))).toEqual([source.id]);
   expect(errors).toEqual([]);
