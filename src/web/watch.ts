@@ -1,8 +1,8 @@
 // Which Session is looked at, and what is known of it. What comes is shown once a frame at most, and also while the tab
 // is hidden.
 
-import type { Following, View } from "../client/index.js";
-import { approvalNews } from "./asked.js";
+import type { Approval, Following, View } from "../client/index.js";
+import { approvalNews, askedTogether } from "./asked.js";
 import { background, client, reachable } from "./connect.js";
 import { changeDraft, keepOfGone } from "./drafts.js";
 import { learnName } from "./names.js";
@@ -53,9 +53,11 @@ function showView(next: View): void {
 /** A screen reader is told what is over, not each word of it. */
 function announceChange(before: View | null, next: View): void {
   const wasBusy = before?.task !== null && before?.task !== undefined && before.task.state !== "idle";
-  const asked = next.approvals.filter((each) => before?.approvals.includes(each) !== true);
-  if (asked.length > 0) announce(asked.map((each) => approvalNews(each, next)).join(" "));
-  else if (wasBusy && next.task?.state === "idle") {
+  const isNew = (approval: Approval) => before?.approvals.includes(approval) !== true;
+  if (next.approvals.some(isNew)) {
+    const asked = askedTogether(next.approvals, next).filter(({ approval }) => isNew(approval));
+    announce(asked.map(approvalNews).join(" "));
+  } else if (wasBusy && next.task?.state === "idle") {
     announce(endText(next));
   } else if (before?.connection.status === "live" && next.connection.status === "waiting") {
     announce("The connection is lost. It is tried again.");

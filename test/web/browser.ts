@@ -57,7 +57,7 @@ export async function send(page: Page, text: string): Promise<void> {
 
 export const activity = (page: Page, text: string) => page.locator("#activity", { hasText: text }).waitFor();
 export const ready = (page: Page) => activity(page, "Ready");
-export const question = (page: Page) => page.getByRole("region", { name: /^Approval of/ });
+export const question = (page: Page) => page.getByRole("region", { name: /^Approval (\(\d+ of \d+\) )?of/ });
 /** A question that may be answered: it was on screen for long enough to be read. */
 export const readQuestion = (page: Page) =>
   question(page).locator("button.allow:not([aria-disabled=true])").first().waitFor();

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Approval } from "../../client/index.js";
 import { decide } from "../actions.js";
-import { approvalName, askerText } from "../asked.js";
+import { type Asked, answerName, approvalName, askedTogether } from "../asked.js";
 import { now, selectedId, view } from "../state.js";
 import { visibleText } from "../visible-text.js";
 import { useRead, useShortcuts } from "./approval-keys.js";
@@ -19,19 +19,35 @@ export function ApprovalBar() {
   const place = JSON.stringify(approvals.map(keyOf));
   return (
     <div id="approvals">
-      {approvals.map((approval, index) => (
-        <Request key={keyOf(approval)} approval={approval} isFirst={index === 0} place={place} />
+      {askedTogether(approvals, view.value).map((asked, index) => (
+        <Request
+          key={keyOf(asked.approval)}
+          asked={asked}
+          isFirst={index === 0}
+          isAlone={approvals.length === 1}
+          place={place}
+        />
       ))}
     </div>
   );
 }
 
-function Request({ approval, isFirst, place }: { approval: Approval; isFirst: boolean; place: string }) {
+interface RequestProps {
+  asked: Asked;
+  isFirst: boolean;
+  isAlone: boolean;
+  place: string;
+}
+
+function Request({ asked, isFirst, isAlone, place }: RequestProps) {
+  const { approval } = asked;
   const { name, arguments: args } = approval.toolCall.payload;
   const [isGiving, setGiving] = useState(false);
   const [reason, setReason] = useState("");
   const panel = useRef<HTMLElement>(null);
   const reasonBox = useRef<HTMLInputElement>(null);
+  // Where more than one is asked, each button says of itself what it answers.
+  const named = (answer: string) => (isAlone ? undefined : answerName(answer, asked));
   const { isRead, mayAnswer } = useRead(place);
   const give = async (event: Event, decision: "allow" | "deny") => {
     if (isGiving || !mayAnswer(event)) return;
@@ -55,7 +71,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
   return (
     <section
       class="request"
-      aria-label={approvalName(approval, view.value)}
+      aria-label={approvalName(asked)}
       ref={panel}
       onKeyDown={(event) => {
         // A key that is held presses a button once.
@@ -66,7 +82,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
         <h2>
           Allow <code>{visibleText(name)}</code>?
         </h2>
-        <p class="note">{noteOf(approval)}</p>
+        <p class="note">{noteOf(asked)}</p>
       </div>
       <IsAsked.Provider value={true}>
         <Arguments name={name} json={args} />
@@ -76,6 +92,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
           type="button"
           class="primary allow"
           aria-disabled={isGiving || !isRead}
+          aria-label={named("Allow")}
           onClick={(event) => give(event, "allow")}
           aria-keyshortcuts="Control+Enter"
         >
@@ -85,6 +102,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
           type="button"
           class="danger"
           aria-disabled={isGiving || !isRead}
+          aria-label={named("Deny")}
           onClick={(event) => give(event, "deny")}
         >
           Deny
@@ -94,7 +112,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
           type="text"
           class="reason"
           placeholder="Reason for a denial (optional)"
-          aria-label="Reason for a denial, optional"
+          aria-label={named("Reason for a denial, optional") ?? "Reason for a denial, optional"}
           aria-keyshortcuts="Control+Backspace"
           value={reason}
           onInput={(event) => setReason(event.currentTarget.value)}
@@ -113,7 +131,7 @@ function Request({ approval, isFirst, place }: { approval: Approval; isFirst: bo
   );
 }
 
-function noteOf(approval: Approval): string {
+function noteOf({ approval, asker, which }: Asked): string {
   const { requestedAt, expiresAt } = approval;
   const minutes = Math.floor((now.value - new Date(requestedAt).getTime()) / 60_000);
   const since =
@@ -123,6 +141,5 @@ function noteOf(approval: Approval): string {
         ? `Waiting for ${minutes} min`
         : `Waiting since ${new Date(requestedAt).toLocaleString()}`;
   const until = expiresAt === undefined ? "" : `, until ${new Date(expiresAt).toLocaleTimeString()}`;
-  const asker = askerText(approval, view.value);
-  return `${asker === "" ? "" : `Asked by ${asker}. `}${since}${until}`;
+  return `${which === "" ? "" : `${which}. `}${asker === "" ? "" : `Asked by ${asker}. `}${since}${until}`;
 }
