@@ -10,19 +10,11 @@ import {
   type Session,
 } from "../client/index.js";
 import { attempt, BASE, background, client, token } from "./connect.js";
-import {
-  addToDraft,
-  draftIsFor,
-  draftIsForNext,
-  dropDraft,
-  forgetDraft,
-  promptKey,
-  setDraft,
-  wasOfGone,
-} from "./drafts.js";
+import { addToDraft, draftIsFor, draftIsForNext, dropDraft, forgetDraft, promptKey, wasOfGone } from "./drafts.js";
 import { takeHostEvent } from "./list.js";
 import { givenName, nameFrom, nameOf } from "./names.js";
 import { promptOf, writtenOf } from "./prompts.js";
+import { promptAt, type SaidAgain } from "./said.js";
 import * as state from "./state.js";
 import { refreshQueue, select } from "./watch.js";
 
@@ -177,8 +169,14 @@ export const recall = (item: QueueItem): Promise<boolean> =>
     }
   });
 
-/** A new Session with the history up to a record. `text` is what it may go on with. */
-export const fork = (ordinal: number, more: { model?: string; text?: string } = {}): Promise<boolean> =>
+/** A fork that ends before a Prompt, with that Prompt in its box: to be changed, and sent again with all that went along. */
+export const askAgain = (ordinal: number): Promise<boolean> => {
+  const shown = state.view.value;
+  return fork(ordinal, shown === null ? {} : { again: promptAt(ordinal + 1, shown) });
+};
+
+/** A new Session with the history up to a record. `again` is what it may go on with. */
+export const fork = (ordinal: number, more: { model?: string; again?: SaidAgain } = {}): Promise<boolean> =>
   attempt(async () => {
     const model = state.models.value?.models.find((each) => state.modelKey(each) === more.model);
     const chosen = model === undefined ? {} : { provider: model.provider, modelId: model.modelId };
@@ -186,7 +184,9 @@ export const fork = (ordinal: number, more: { model?: string; text?: string } = 
     const session = await own().fork({ ordinal, ...chosen });
     takeHostEvent({ type: "session_created", session });
     open(session.sessionId);
-    if (more.text !== undefined) setDraft(more.text);
+    const { input = [], left = [] } = more.again ?? {};
+    addToDraft(session.sessionId, writtenOf([...input]));
+    if (left.length > 0) state.error.value = `Not all of that prompt can be sent again. Left out: ${left.join(", ")}.`;
     // So that the two are told apart in the list; it is there already, whatever becomes of its name.
     const title = `${named || nameOf(session)} (fork)`;
     await client

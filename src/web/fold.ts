@@ -11,6 +11,7 @@ import {
 } from "../client/index.js";
 import type { Item } from "./item-types.js";
 import { abortText, notice, requestNotices, summaryText } from "./notices.js";
+import { isCopyOf, isSaid, isSamePrompt, isSteering } from "./said.js";
 import { type Call, newCall, outputFields } from "./tool-calls.js";
 
 export type FoldedEntry =
@@ -32,8 +33,15 @@ export interface FoldOptions {
 }
 
 type Compaction = Extract<Item, { kind: "compaction" }>;
-type Media = Extract<Item, { kind: "image" | "file" }>;
 type Text = Extract<Item, { kind: "text" }>;
+
+type Said = Extract<Item, { kind: "user" | "image" | "file" }>;
+
+interface OpenPrompt {
+  last: CompleteMessage;
+  /** The part that may ask for all of it again: its first text, or its first part while it has none. */
+  holder: Said;
+}
 
 interface Folding {
   options: FoldOptions;
@@ -43,10 +51,12 @@ interface Folding {
   compaction: Compaction | undefined;
   /** The last that ended: the summary that follows is its. */
   compacted: Compaction | undefined;
-  /** Prompts of no committed Request: a new context begins with them, word for word. */
-  uncommitted: string[];
-  /** Those of them that are about to come again. */
-  repeated: string[];
+  /** What was said for no committed Request: a new context begins with it, to the letter. */
+  uncommitted: CompleteMessage[];
+  /** What of it is about to come again. */
+  repeated: CompleteMessage[];
+  /** The Prompt that may go on with the next record. */
+  prompt: OpenPrompt | undefined;
   /** Answers whose Request, or what it asked for, has not ended. */
   unforkable: Text[];
   unanswered: Set<string>;
@@ -62,12 +72,14 @@ export function foldMessages(messages: readonly ViewMessage[], options: FoldOpti
     compacted: undefined,
     uncommitted: [],
     repeated: [],
+    prompt: undefined,
     unforkable: [],
     unanswered: new Set(),
     isRequestOpen: false,
   };
   messages.forEach(({ key, message }, index) => {
     const ordinal = options.first + index;
+    if (!isSaid(message)) folding.prompt = undefined;
     if (message.type === "session_meta") folding.repeated = folding.uncommitted;
     else if (isEventMessage(message)) foldEvent(folding, key, message.payload, ordinal);
     else if (isCompleteModelMessage(message)) foldContent(folding, key, message, ordinal);
@@ -83,7 +95,7 @@ function foldContent(folding: Folding, key: string, message: CompleteMessage, or
   switch (payload.type) {
     case "text":
       if (payload.role === "user") {
-        foldPrompt(folding, key, payload, message.timestamp, ordinal);
+        foldText(folding, key, message, payload, ordinal);
         return;
       }
       foldAnswer(folding, { kind: "text", key, text: payload.text, open: false, stop, forkAt: null });
@@ -106,10 +118,16 @@ function foldContent(folding: Folding, key: string, message: CompleteMessage, or
       settleForks(folding, ordinal);
       return;
     case "image_url":
-      add(folding, { kind: "image", key, url: payload.image_url, role: payload.role });
+      foldSaid(
+        folding,
+        message,
+        { kind: "image", key, url: payload.image_url, role: payload.role, forkAt: null },
+        ordinal,
+      );
       return;
     case "inline_data":
-      add(folding, dataItem(key, payload));
+      if (payload.role === "user") foldSaid(folding, message, dataItem(key, payload), ordinal);
+      else add(folding, dataItem(key, payload));
       return;
     default:
       passOver(payload);
@@ -124,12 +142,14 @@ function foldAnswer(folding: Folding, item: Text): void {
   add(folding, item);
 }
 
-function foldPrompt(folding: Folding, key: string, payload: TextPayload, at: string, ordinal: number): void {
+function foldText(
+  folding: Folding,
+  key: string,
+  message: CompleteMessage,
+  payload: TextPayload,
+  ordinal: number,
+): void {
   const { text } = payload;
-  if (folding.repeated[0] === text) {
-    folding.repeated = folding.repeated.slice(1);
-    return;
-  }
   if (isSummary(payload)) {
     if (folding.compacted !== undefined) folding.compacted.summary = summaryText(text);
     else add(folding, notice(key, "quiet", "The conversation so far was summarised for the model.", summaryText(text)));
@@ -137,10 +157,33 @@ function foldPrompt(folding: Folding, key: string, payload: TextPayload, at: str
   }
   // A child's prompt is in the call that started it.
   if (folding.options.isChild) return;
-  const steered = payload.steer_id !== undefined;
-  const isPlaced = ordinal > 0 && ordinal < folding.options.confirmed;
-  add(folding, { kind: "user", key, text, at, steered, forkAt: isPlaced && !steered ? ordinal - 1 : null });
-  folding.uncommitted = [...folding.uncommitted, text];
+  const { timestamp: at } = message;
+  foldSaid(folding, message, { kind: "user", key, text, at, steered: isSteering(message), forkAt: null }, ordinal);
+}
+
+function foldSaid(folding: Folding, message: CompleteMessage, item: Said, ordinal: number): void {
+  if (isCopyOf(folding.repeated[0], message)) {
+    folding.repeated = folding.repeated.slice(1);
+    return;
+  }
+  add(folding, item);
+  folding.uncommitted = [...folding.uncommitted, message];
+  const { prompt } = folding;
+  if (prompt === undefined || !isSamePrompt(prompt.last, message)) {
+    item.forkAt = isSteering(message) ? null : ordinalBefore(folding.options, ordinal);
+    folding.prompt = { last: message, holder: item };
+    return;
+  }
+  prompt.last = message;
+  if (item.kind !== "user" || prompt.holder.kind === "user") return;
+  item.forkAt = prompt.holder.forkAt;
+  prompt.holder.forkAt = null;
+  prompt.holder = item;
+}
+
+/** Where a Prompt begins, or null where that is not known: on an older page it may have begun earlier. */
+function ordinalBefore({ first, confirmed }: FoldOptions, ordinal: number): number | null {
+  return ordinal > first && ordinal < confirmed ? ordinal - 1 : null;
 }
 
 function foldEvent(folding: Folding, key: string, payload: EventPayload, ordinal: number): void {
@@ -224,10 +267,10 @@ function callOf(folding: Folding, id: string, key: string): Call {
   return call;
 }
 
-function dataItem(key: string, payload: InlineDataPayload): Media {
+function dataItem(key: string, payload: InlineDataPayload): Extract<Item, { kind: "image" | "file" }> {
   const { mime_type: type, data, role, file_name: name } = payload;
-  if (type.startsWith("image/")) return { kind: "image", key, url: `data:${type};base64,${data}`, role };
-  return { kind: "file", key, name: name ?? type, role };
+  if (type.startsWith("image/")) return { kind: "image", key, url: `data:${type};base64,${data}`, role, forkAt: null };
+  return { kind: "file", key, name: name ?? type, role, forkAt: null };
 }
 
 /** A message of a newer server is not for this page; one of ours that is forgotten here fails to compile. */

@@ -28,13 +28,13 @@ export interface ToolItem extends Omit<Call, "id" | "isWritten" | "decision"> {
 }
 
 export type Item =
-  /** `forkAt`: the ordinal of the record before it, or null where that is not known. */
+  /** `forkAt`: the ordinal before its Prompt, in the one part that may ask for all of it again; otherwise null. */
   | { kind: "user"; key: string; text: string; at: string; steered: boolean; forkAt: number | null }
   /** `forkAt`: the ordinal at which its Request and everything that it asked for had ended. */
   | { kind: "text"; key: string; text: string; open: boolean; stop: string; forkAt: number | null }
   | { kind: "thinking"; key: string; text: string; open: boolean; stop: string }
-  | { kind: "image"; key: string; url: string; role: string }
-  | { kind: "file"; key: string; name: string; role: string }
+  | { kind: "image"; key: string; url: string; role: string; forkAt: number | null }
+  | { kind: "file"; key: string; name: string; role: string; forkAt: number | null }
   | { kind: "notice"; key: string; tone: "quiet" | "warn" | "bad"; text: string; more: string }
   | { kind: "compaction"; key: string; status: string; reason: string; context: number; summary: string }
   /** `asked`: how its prompt begins; empty where that is not known. */

@@ -2,7 +2,10 @@ import { describe, expect, test } from "vitest";
 import { emptyView, type History, reduceView, type View } from "../../src/client/index.js";
 import {
   approvalDecision,
+  asSteering,
   compactionBegin,
+  imageUrl,
+  inlineData,
   requestBegin,
   requestEnd,
   sessionMeta,
@@ -13,6 +16,7 @@ import {
 import type { OmniMessage } from "../../src/protocol/message.js";
 import type { Item, ToolItem } from "../../src/web/item-types.js";
 import { askedOf, itemsOf } from "../../src/web/items.js";
+import { promptAt } from "../../src/web/said.js";
 import {
   AT,
   aborted,
@@ -177,10 +181,103 @@ test("a fork may begin before a Prompt, and end where a Request and all that it 
     requestEnd(AT, { status: "completed" }),
   ]);
   // session_meta is 0, the Prompt 1, the output 7, the last Request's end 10.
-  expect(items.flatMap((item) => ("forkAt" in item ? [[item.text, item.forkAt]] : []))).toEqual([
+  expect(items.flatMap((item) => ("forkAt" in item && "text" in item ? [[item.text, item.forkAt]] : []))).toEqual([
     ["run it", 0],
     ["Running.", 7],
     ["It ran.", 10],
+  ]);
+});
+
+const LATER = "2026-07-18T03:11:00.000Z";
+const DOT = "data:image/png;base64,AAAA";
+const notes = inlineData(AT, { role: "user", data: "bm90ZXM=", mime_type: "text/plain", file_name: "notes.txt" });
+const endOf = (status: "completed" | "failed") => [requestBegin(AT), requestEnd(AT, { status })];
+const forksOf = (items: readonly Item[]) =>
+  items.flatMap((item) => ("forkAt" in item ? [[item.kind, item.forkAt] as const] : []));
+
+test("a Prompt is asked again as a whole: by its first text, or its first part where it has none", () => {
+  const messages = [
+    ...[imageUrl(AT, DOT), userText(AT, "what is"), notes, userText(AT, "in these?"), ...endOf("completed")],
+    ...[imageUrl(AT, DOT), notes, ...endOf("completed")],
+    ...[userText(AT, "nobody answered"), userText(LATER, "again"), imageUrl(LATER, DOT)],
+    ...[asSteering(userText(LATER, "look"), "s1"), asSteering(imageUrl(LATER, DOT), "s1")],
+  ];
+  // session_meta is 0.
+  expect(forksOf(itemsFrom(messages))).toEqual([
+    ...[
+      ["image", null],
+      ["user", 0],
+      ["file", null],
+      ["user", null],
+    ],
+    ...[
+      ["image", 6],
+      ["file", null],
+    ],
+    ...[
+      ["user", 10],
+      ["user", 11],
+      ["image", null],
+    ],
+    ...[
+      ["user", null],
+      ["image", null],
+    ],
+  ]);
+  const view = viewFrom(messages);
+  const picture = { type: "image_url", imageUrl: DOT };
+  const file = { type: "file", fileName: "notes.txt", dataUrl: "data:text/plain;base64,bm90ZXM=" };
+  const text = (words: string) => ({ type: "text", text: words });
+  expect(promptAt(1, view)).toEqual({ input: [picture, text("what is"), file, text("in these?")], left: [] });
+  expect(promptAt(7, view)).toEqual({ input: [picture, file], left: [] });
+  expect(promptAt(11, view)).toEqual({ input: [text("nobody answered")], left: [] });
+  expect(promptAt(12, view)).toEqual({ input: [text("again"), picture], left: [] });
+});
+
+test("what cannot be sent again is named, and the rest is sent", () => {
+  const broken = (data: string, type: string) =>
+    inlineData(AT, { role: "user", data, mime_type: type, file_name: "a\u202eb" });
+  const remote = imageUrl(AT, "https://a.example/dot.png");
+  const messages = [userText(AT, "see"), broken("%%", "text/plain"), broken("AAAA", "text"), imageUrl(AT, "file:///a")];
+  expect(promptAt(1, viewFrom([...messages, remote, imageUrl(AT, "data:image/png;base64,")]))).toEqual({
+    input: [
+      { type: "text", text: "see" },
+      { type: "image_url", imageUrl: "https://a.example/dot.png" },
+    ],
+    left: ["a⟨U+202E⟩b", "a⟨U+202E⟩b", "a picture", "a picture"],
+  });
+});
+
+test("a Prompt of which more may be on an older page is not asked again before that is there", () => {
+  const page = (from: number) => {
+    const records = [metaOf(), imageUrl(AT, DOT), userText(AT, "what is this?"), ...endOf("completed")];
+    const messages = records.map((message, ordinal) => ({ ...message, ordinal })).slice(from);
+    return { messages, cursor: "1-0", nextBefore: from } as unknown as History;
+  };
+  const half = viewOf(page(2));
+  expect(forksOf(itemsOf(half))).toEqual([["user", null]]);
+  const whole = reduceView(half, { type: "earlier", page: page(0) });
+  expect(forksOf(itemsOf(whole))).toEqual([
+    ["image", null],
+    ["user", 0],
+  ]);
+});
+
+test("pictures and files that a new context begins with once more are shown once", () => {
+  const waiting = [userText(AT, "see"), imageUrl(AT, DOT), notes];
+  const summary = userText(LATER, "[context_summary]\nNothing.\n[/context_summary]");
+  const items = itemsFrom([
+    ...waiting,
+    ...endOf("failed"),
+    ...compacted("completed", said("Nothing.").slice(-1)),
+    ...[metaOf(), summary, ...waiting, imageUrl(LATER, DOT)],
+  ]);
+  expect(items.map(({ kind }) => kind).filter((kind) => kind !== "notice")).toEqual([
+    "user",
+    "image",
+    "file",
+    "compaction",
+    "image",
   ]);
 });
 

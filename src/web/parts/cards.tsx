@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
-import { fork } from "../actions.js";
+import { askAgain, fork } from "../actions.js";
 import type { Item } from "../item-types.js";
 import { short } from "../standing.js";
 import { readChildren } from "../state.js";
@@ -72,6 +72,7 @@ function CardOfKind({ item }: { item: Item }) {
       return (
         <article class={`media ${item.role}`} aria-label="Image">
           <Picture url={item.url} label="Image" />
+          <MediaTools forkAt={item.forkAt} />
         </article>
       );
     case "file":
@@ -80,6 +81,7 @@ function CardOfKind({ item }: { item: Item }) {
           <p class="file">
             <Icon name="file" size={16} /> {item.name}
           </p>
+          <MediaTools forkAt={item.forkAt} />
         </article>
       );
     default:
@@ -96,7 +98,7 @@ function UserCard({ item }: Of<"user">) {
       </div>
       {steered && <p class="note">sent while it worked</p>}
       <MessageTools text={text}>
-        {forkAt !== null && <ForkButton label="Ask this again in a fork" onFork={() => fork(forkAt, { text })} />}
+        <AskAgain forkAt={forkAt} />
       </MessageTools>
     </article>
   );
@@ -126,6 +128,20 @@ function MessageTools({ text, children }: { text: string; children: ComponentChi
       {children}
     </div>
   );
+}
+
+/** Of a Prompt without a text. */
+function MediaTools({ forkAt }: { forkAt: number | null }) {
+  if (forkAt === null) return null;
+  return (
+    <div class="message-tools">
+      <AskAgain forkAt={forkAt} />
+    </div>
+  );
+}
+
+function AskAgain({ forkAt }: { forkAt: number | null }) {
+  return forkAt === null ? null : <ForkButton label="Ask this again in a fork" onFork={() => askAgain(forkAt)} />;
 }
 
 function ForkButton({ label, onFork }: { label: string; onFork: () => Promise<boolean> }) {
