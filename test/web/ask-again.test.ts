@@ -1,14 +1,13 @@
 // A Prompt that is asked again in a fork has all that went along with it, or says what it has not.
 
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { imageUrl, inlineData, userText } from "../../src/protocol/builders.js";
 import { toLine } from "../../src/protocol/message.js";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
 import { AT, aborted, metaOf } from "../support/messages.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer } from "../support/upstream.js";
 import { hasBrowser, openWindow, ready, send } from "./browser.js";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
@@ -16,13 +15,7 @@ const PICTURE = { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PI
 const NOTES = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("some notes") };
 
 describe.skipIf(!hasBrowser)("a Prompt that is asked again", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config({ vision: true }) });
-  });
+  startScripted({ model: { vision: true } });
 
   const box = (page: Page) => page.getByLabel("Prompt", { exact: true });
   const attached = (page: Page) => page.getByRole("list", { name: "Attached" }).getByRole("listitem");

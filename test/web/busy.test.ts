@@ -4,23 +4,15 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer, calls } from "../support/upstream.js";
 import { activity, hasBrowser, openWindow, readQuestion, ready, send } from "./browser.js";
 import { busyPage, chooseWhenBusy } from "./busy-page.js";
 
 describe.skipIf(!hasBrowser)("a page whose Session works", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    const env = { OMNID_RETRY_BASE_MS: "600000", OMNID_RETRY_MAX_MS: "600000" };
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env });
-  });
+  startScripted({ env: { OMNID_RETRY_BASE_MS: "600000", OMNID_RETRY_MAX_MS: "600000" } });
 
   const promptsIn = (page: Page) => page.locator("article.user .bubble").allTextContents();
 

@@ -1,22 +1,15 @@
 // Where the keyboard is after what was done with it: never nowhere.
 
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer } from "../support/upstream.js";
 import { hasBrowser, openWindow, ready, send } from "./browser.js";
 import { busyPage } from "./busy-page.js";
 
 describe.skipIf(!hasBrowser)("the keyboard", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config() });
-  });
+  startScripted();
 
   const row = (page: Page, title: string) => page.locator(".row-session", { hasText: title });
   const menuOf = (page: Page, title: string) => row(page, title).getByRole("button", { name: `Actions for ${title}` });

@@ -1,11 +1,10 @@
 // Windows of any size: what a person needs is in sight, or can be scrolled to, and nothing lies on anything else.
 
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer, calls } from "../support/upstream.js";
 import { expectNoSidewaysScroll, hasBrowser, openWindow, question, ready, send } from "./browser.js";
 import { busyPage } from "./busy-page.js";
 
@@ -19,13 +18,7 @@ const LOW: readonly Size[] = [
 type Size = readonly [width: number, height: number];
 
 describe.skipIf(!hasBrowser)("in a window of any size", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config() });
-  });
+  startScripted();
 
   const resize = (page: Page, [width, height]: Size) => page.setViewportSize({ width, height });
   const boxOf = async (page: Page, selector: string) => {

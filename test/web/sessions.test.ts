@@ -4,23 +4,17 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { startOmnid } from "../support/server.js";
+import { answer } from "../support/upstream.js";
 import { hasBrowser, openWindow, ready, send } from "./browser.js";
 
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 describe.skipIf(!hasBrowser)("the page's Sessions", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config({ vision: true }) });
-  });
+  startScripted({ model: { vision: true } });
 
   const row = (page: Page, title: string) => page.locator(".row-session", { hasText: title });
   const choose = async (page: Page, title: string, entry: string) => {

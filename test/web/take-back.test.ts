@@ -1,11 +1,10 @@
 // What waits is taken back into the box, and nothing of it or of what is there already is lost.
 
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { api, at, makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, gate, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer, gate } from "../support/upstream.js";
 import { hasBrowser, ready, send } from "./browser.js";
 import { busyPage } from "./busy-page.js";
 
@@ -14,13 +13,7 @@ const PICTURE = { name: "dot.png", mimeType: "image/png", buffer: Buffer.from(PI
 const NOTES = { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("some notes") };
 
 describe.skipIf(!hasBrowser)("a prompt that is taken back", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config({ vision: true }) });
-  });
+  startScripted({ model: { vision: true } });
 
   const box = (page: Page) => page.getByLabel("Prompt", { exact: true });
   const waiting = (page: Page) => page.getByRole("list", { name: "Waiting" }).getByRole("listitem");

@@ -1,21 +1,14 @@
 // What a model writes, as the page shows it: Markdown that is safe, code with colours, and nothing from elsewhere.
 
 import type { Page } from "playwright-core";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, finish, gate, say, startUpstream, type Upstream, usage } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer, finish, gate, say, usage } from "../support/upstream.js";
 import { hasBrowser, openWindow, ready, send } from "./browser.js";
 
 describe.skipIf(!hasBrowser)("a text of the model", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config() });
-  });
+  startScripted();
 
   async function shown(text: string): Promise<Page> {
     const id = await makeSession(server, { title: "text" });

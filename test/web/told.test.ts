@@ -1,13 +1,12 @@
 // What is said of a question and of the Session that is open; keys in a menu.
 
-import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { Approval, View } from "../../src/client/index.js";
 import { emptyView } from "../../src/client/index.js";
 import { type Asked, approvalName, approvalNews, askedTogether } from "../../src/web/asked.js";
 import { makeSession } from "../e2e/api.js";
-import { atFileEnd } from "../support/at-file-end.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { answer, calls, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { answer, calls } from "../support/upstream.js";
 import { hasBrowser, openWindow, question, ready, send } from "./browser.js";
 
 const approvalOf = (sessionId: string, cmd: string) =>
@@ -52,13 +51,7 @@ test("questions of the same words are numbered, and no others", () => {
 });
 
 describe.skipIf(!hasBrowser)("the page", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config() });
-  });
+  startScripted();
 
   test("says how much of a long command is below, until its end is in sight", async () => {
     const id = await makeSession(server, { title: "long", approvalMode: "always-ask" });

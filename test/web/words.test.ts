@@ -1,14 +1,13 @@
 // What the page says is said in words, and not twice in different ones.
 
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { emptyView, type View } from "../../src/client/index.js";
 import * as make from "../../src/protocol/builders.js";
 import { itemsOf } from "../../src/web/items.js";
 import { endText } from "../../src/web/spoken.js";
-import { atFileEnd } from "../support/at-file-end.js";
 import { AT } from "../support/messages.js";
-import { type Server, startOmnid } from "../support/server.js";
-import { say, startUpstream, type Upstream } from "../support/upstream.js";
+import { server, startScripted, upstream } from "../support/scripted-server.js";
+import { say } from "../support/upstream.js";
 import { hasBrowser, ready, send } from "./browser.js";
 import { busyPage, chooseWhenBusy } from "./busy-page.js";
 
@@ -25,14 +24,7 @@ test.each(["failed", "timeout", "malformed"] as const)("a Request that ended as 
 });
 
 describe.skipIf(!hasBrowser)("the page", { timeout: 120_000 }, () => {
-  let upstream: Upstream;
-  let server: Server;
-  beforeAll(async () => {
-    if (!hasBrowser) return;
-    upstream = await startUpstream(atFileEnd);
-    const env = { OMNID_RETRY_LIMIT: "0" };
-    server = await startOmnid({ atEnd: atFileEnd, config: upstream.config(), env });
-  });
+  startScripted({ env: { OMNID_RETRY_LIMIT: "0" } });
 
   test("says below an answer that was cut off that it is not complete, and leaves the reason to the notice", async () => {
     const { page } = await busyPage(server, upstream);
