@@ -2,7 +2,6 @@
 
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import closeWithGrace from "close-with-grace";
 import type { Logger } from "pino";
@@ -12,7 +11,6 @@ import { ReplayBudget } from "./channel/replay-budget.js";
 import { type Clock, systemClock } from "./clock.js";
 import { type Config, loadConfig } from "./config.js";
 import { EXIT_CONFIG, EXIT_FAILED, EXIT_HELD } from "./exit-codes.js";
-import type { App } from "./http/context.js";
 import { Connections } from "./http/end-connections.js";
 import { type Listening, listen } from "./http/listen.js";
 import { createLog } from "./http/logging.js";
@@ -140,7 +138,7 @@ export async function startServer(config: Config, log: Logger, lease: Lease): Pr
     const connections = new Connections(app.server);
     const listening = await listen(app, config, log);
     open.unshift(() => listening.close());
-    const url = urlOf(app, config.host);
+    const { url } = listening;
     tellMissingKeys(config, log);
     tellIgnoredLevels(config, log);
     await publishAddress(config.dataDir, url, lease.token).catch((error) =>
@@ -288,12 +286,6 @@ function once(work: () => Promise<void>): () => Promise<void> {
 }
 
 const newId = (): string => randomBytes(12).toString("hex");
-
-function urlOf(app: App, host: string): string {
-  const { port, address } = app.server.address() as AddressInfo;
-  const name = host === "localhost" ? host : address;
-  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
-}
 
 function fail(code: number, problems: readonly string[]): void {
   for (const problem of problems) process.stderr.write(`omnid: ${problem}\n`);

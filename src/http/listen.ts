@@ -5,11 +5,12 @@ import { lookup } from "node:dns/promises";
 import { once } from "node:events";
 import { type AddressInfo, createServer, type Server } from "node:net";
 import type { FastifyBaseLogger } from "fastify";
-import { errnoOf } from "../trace/storage-error.js";
 import type { App } from "./context.js";
 
 /** A server that listens. */
 export interface Listening {
+  /** For example `http://127.0.0.1:8420`. */
+  readonly url: string;
   /** Accepts no more connections; resolves when those that there are have ended. */
   close(): Promise<void>;
 }
@@ -29,12 +30,13 @@ export async function listen(
   const servers: Server[] = [];
   for (const address of others) {
     const server = await listenBeside(app, address).catch((err) => {
-      const isMissing = ["EADDRNOTAVAIL", "EAFNOSUPPORT"].includes(errnoOf(err) ?? "");
+      const isMissing = ["EADDRNOTAVAIL", "EAFNOSUPPORT"].includes(err.code);
       log[isMissing ? "debug" : "warn"]({ err, address }, `${host} is not listened to at this address`);
     });
     if (server !== undefined) servers.push(server);
   }
   return {
+    url: urlOf(app, host),
     close: async () => {
       const closed = servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve())));
       await app.close();
@@ -59,4 +61,10 @@ async function listenBeside(app: App, address: string): Promise<Server> {
   server.listen(port, address);
   await once(server, "listening");
   return server;
+}
+
+function urlOf(app: App, host: string): string {
+  const { port, address } = app.server.address() as AddressInfo;
+  const name = host === "localhost" ? host : address;
+  return `http://${name.includes(":") ? `[${name}]` : name}:${port}`;
 }
