@@ -73,8 +73,8 @@ async function measure(name: string, { readers, perTurn }: Case): Promise<number
     if (message.type === "received") server.send(message);
   });
   try {
-    const { port } = await answer<{ port: number }>(server, "listening");
-    client.send({ type: "connect", port, readers });
+    const { url } = await answer<{ url: string }>(server, "listening");
+    client.send({ type: "connect", url, readers });
     await answer(client, "connected");
     // The first round is for the compiler: a server that has been up for a second is what is measured.
     for (const count of [warmUpCount(events, perTurn), events]) {

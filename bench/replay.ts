@@ -101,13 +101,13 @@ async function serve(name: (typeof SERVERS)[number]): Promise<void> {
 }
 
 async function serveRing(): Promise<{ url: string; bytes: number }> {
-  const { fanout, port } = await startFanout("omnid");
+  const { fanout, url } = await startFanout("omnid");
   let bytes = 0;
   for (let n = 1; n <= EVENTS; n += 1) {
     bytes += messageJson(n).length + 30;
     fanout.publish(messageJson(n));
   }
-  return { url: `http://127.0.0.1:${port}/`, bytes };
+  return { url, bytes };
 }
 
 async function serveBuffer(): Promise<{ url: string; bytes: number }> {

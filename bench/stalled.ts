@@ -117,7 +117,7 @@ async function measure(name: string, stalled: number): Promise<Figures> {
 }
 
 async function serve(name: string): Promise<void> {
-  const { fanout, port } = await startFanout(name);
+  const { fanout, url } = await startFanout(name);
   let resume = () => {};
   process.on("disconnect", () => process.exit());
   process.on("message", ({ type, events }: { type: string; events: number }) => {
@@ -136,7 +136,7 @@ async function serve(name: string): Promise<void> {
     };
     setImmediate(turn);
   });
-  process.send?.({ type: "listening", url: `http://127.0.0.1:${port}/` });
+  process.send?.({ type: "listening", url });
 }
 
 /** With its frame about 220 bytes. */

@@ -6,14 +6,13 @@ import { createServer, type Server, type ServerResponse } from "node:http";
 import { createRequire } from "node:module";
 import type { AddressInfo } from "node:net";
 import Fastify from "fastify";
-import { Channel } from "../../src/channel/channel.js";
-import { EACH_TURN, type FlushPace, FlushPacer } from "../../src/channel/flush-pacer.js";
-import { HeartbeatWheel } from "../../src/channel/heartbeat.js";
-import { systemClock } from "../../src/clock.js";
-import { openSse } from "../../src/http/sse.js";
+import { EACH_TURN } from "../../src/channel/flush-pacer.js";
+import { channelServer } from "./channel-server.js";
 
 export interface Fanout {
   readonly server: Server;
+  /** Where its stream is; `/` unless given. */
+  readonly path?: string;
   publish(json: string): void;
 }
 
@@ -26,10 +25,12 @@ export function isInstalled(name: string): boolean {
   return paths.some((path) => existsSync(`${path}/${name}/package.json`));
 }
 
-export async function startFanout(name: string): Promise<{ fanout: Fanout; port: number }> {
+/** @returns it, listening, and where its stream is. */
+export async function startFanout(name: string): Promise<{ fanout: Fanout; url: string }> {
   const fanout = await make(name);
   await new Promise<void>((resolve) => fanout.server.listen(0, "127.0.0.1", resolve));
-  return { fanout, port: (fanout.server.address() as AddressInfo).port };
+  const { port } = fanout.server.address() as AddressInfo;
+  return { fanout, url: `http://127.0.0.1:${port}${fanout.path ?? "/"}` };
 }
 
 function make(name: string): Promise<Fanout> | Fanout {
@@ -37,9 +38,10 @@ function make(name: string): Promise<Fanout> | Fanout {
     case "node:http":
       return plainHttp();
     case "omnid":
-      return omnid(new FlushPacer(systemClock()));
+      return channelServer();
     case "omnid, each turn":
-      return omnid(EACH_TURN);
+      // Nothing is ever held back: it shows what the rest saves.
+      return channelServer(EACH_TURN);
     case "better-sse":
       return betterSse();
     case "@fastify/sse":
@@ -68,25 +70,6 @@ function plainHttp(): Fanout {
       for (const response of readers) response.write(frame);
     },
   };
-}
-
-/** @param pace a Session's is a `FlushPacer`; with `EACH_TURN` nothing is ever held back, to show what the rest saves. */
-async function omnid(pace: FlushPace): Promise<Fanout> {
-  const channel = new Channel({
-    epoch: 1_785_035_422_531,
-    maxEvents: 10_000,
-    maxBytes: 8_388_608,
-    heartbeat: new HeartbeatWheel({ intervalMs: 15_000, clock: systemClock() }),
-    pace,
-  });
-  const app = Fastify();
-  const snapshot = () => ({ events: ['{"type":"task_state","state":"running"}'] });
-  app.get("/", (request, reply) => {
-    const lastEventId = request.headers["last-event-id"] as string | undefined;
-    channel.subscribe(openSse(request, reply), { snapshot, ...(lastEventId === undefined ? {} : { lastEventId }) });
-  });
-  await app.ready();
-  return { server: app.server, publish: (json) => channel.publish(json) };
 }
 
 async function betterSse(): Promise<Fanout> {

@@ -9,7 +9,7 @@ export const END_MARK = "the-end-of-a-window";
 const WINDOW = 256;
 
 export async function runServer(name: string): Promise<void> {
-  const { fanout, port } = await startFanout(name);
+  const { fanout, url } = await startFanout(name);
   let before = process.cpuUsage();
   let resume = () => {};
   process.on("disconnect", () => process.exit());
@@ -24,7 +24,7 @@ export async function runServer(name: string): Promise<void> {
       process.send?.({ type: "measured", cpuMicros: user + system });
     }
   });
-  process.send?.({ type: "listening", port });
+  process.send?.({ type: "listening", url });
 }
 
 /**

@@ -8,13 +8,13 @@ export function runLoadClient(): void {
   let expected = 0;
   let counted = 0;
   process.on("disconnect", () => process.exit());
-  process.on("message", (message: { type: string; port: number; readers: number; events: number }) => {
+  process.on("message", (message: { type: string; url: string; readers: number; events: number }) => {
     if (message.type === "expect") {
       expected = message.events;
       counted = 0;
       process.send?.({ type: "expecting" });
     } else if (message.type === "connect") {
-      void connectAll(message.port, message.readers, (count) => {
+      void connectAll(new URL(message.url), message.readers, (count) => {
         counted += count;
         if (counted > expected) fail(new Error(`${counted} events arrived, not ${expected}`));
         process.send?.({ type: counted === expected ? "done" : "received" });
@@ -23,7 +23,7 @@ export function runLoadClient(): void {
   });
 }
 
-async function connectAll(port: number, readers: number, onWindow: (count: number) => void): Promise<void> {
+async function connectAll(url: URL, readers: number, onWindow: (count: number) => void): Promise<void> {
   let waiting = readers;
   let counted = 0;
   const onMark = (count: number) => {
@@ -35,17 +35,21 @@ async function connectAll(port: number, readers: number, onWindow: (count: numbe
     counted = 0;
     onWindow(events);
   };
-  for (let n = 0; n < readers; n += 1) await connectOne(port, n === 0, onMark);
+  for (let n = 0; n < readers; n += 1) await connectOne(url, n === 0, onMark);
   process.send?.({ type: "connected" });
 }
 
 /** Resolves once the stream has begun. `onMark` gets the events since the last mark where they are counted, else 0. */
-function connectOne(port: number, isCounting: boolean, onMark: (count: number) => void): Promise<void> {
+function connectOne(
+  { hostname, port, pathname }: URL,
+  isCounting: boolean,
+  onMark: (count: number) => void,
+): Promise<void> {
   return new Promise((resolve) => {
-    const socket = connect({ port, host: "127.0.0.1" });
+    const socket = connect({ port: Number(port), host: hostname });
     let carry: Buffer = Buffer.alloc(0);
     let count = 0;
-    socket.write("GET / HTTP/1.1\r\nhost: 127.0.0.1\r\naccept: text/event-stream\r\n\r\n");
+    socket.write(`GET ${pathname} HTTP/1.1\r\nhost: ${hostname}\r\naccept: text/event-stream\r\n\r\n`);
     socket.on("error", fail);
     socket.once("data", () => resolve());
     socket.on("data", (bytes) => {
